@@ -147,6 +147,18 @@ export const chinese: Text = {
     names: { control: 'Ctrl', escape: 'Esc', delete: 'Del' },
   },
 
+  notifications: {
+    turnOn: '开启通知',
+    turnOff: '关闭通知',
+    blocked: '浏览器设置已禁止通知。',
+    states: {
+      waiting: '等待你答复',
+      finished: '回复已完成',
+      failed: '运行失败',
+      interrupted: '运行已中断',
+    },
+  },
+
   theme: {
     title: '主题',
     names: { system: '跟随系统', light: '浅色', dark: '深色', contrast: '高对比度' },
@@ -215,6 +227,20 @@ export const chinese: Text = {
     deleted: '对话已删除',
     purged: '对话已永久删除',
     restored: '对话已恢复',
+  },
+
+  selection: {
+    title: '已选择的对话',
+    start: '选择',
+    all: '选择所有已加载的对话',
+    end: '取消选择',
+    count: (count) => `已选择 ${count} 项`,
+    move: '移到项目…',
+    archived: (count) => `已归档 ${whole.format(count)} 个对话`,
+    unarchived: (count) => `已取消归档 ${whole.format(count)} 个对话`,
+    deleted: (count) => `已删除 ${whole.format(count)} 个对话`,
+    restored: (count) => `已恢复 ${whole.format(count)} 个对话`,
+    moved: (count, project) => `已将 ${whole.format(count)} 个对话移到“${project}”`,
   },
 
   search: {
@@ -425,6 +451,7 @@ export const chinese: Text = {
   message: {
     you: '你',
     response: '回复',
+    writtenBy: '作者：',
     attachments: '附件',
     attachedImage: '附加的图片',
     bytes: (count) => counted(count, '字节'),
@@ -437,6 +464,8 @@ export const chinese: Text = {
     editHelp: '原版本会保留',
     regenerate: '重新生成',
     raw: '查看原始事件',
+    delete: '删除消息',
+    deleted: '消息已删除',
     version: '版本 ',
     previousVersion: '上一版本',
     nextVersion: '下一版本',
@@ -459,6 +488,35 @@ export const chinese: Text = {
       stopped: '被钩子结束',
     },
     plan: (done, total) => `计划，已完成 ${done} / ${total}`,
+  },
+
+  progress: {
+    queued: '正在等待另一个运行结束',
+    model: '正在等待模型',
+    tools: (count) => `正在运行 ${count} 个工具`,
+    running: (tool) => `正在运行 ${tool.replaceAll('_', ' ')}`,
+    tool: {
+      shell: '正在运行命令',
+      read_file: '正在读取文件',
+      write_file: '正在写入文件',
+      edit_file: '正在编辑文件',
+      list_files: '正在列出文件',
+      find_files: '正在查找文件',
+      search_files: '正在搜索文件',
+      fetch_url: '正在获取网页',
+      web_search: '正在联网搜索',
+      delegate: '正在等待子智能体',
+    },
+    retrying: {
+      rate_limit: '请求过于频繁',
+      overloaded: '服务商负载过高',
+      timeout: '服务商没有响应',
+      transport: '与服务商的连接失败',
+    },
+    failed: '请求失败',
+    nextTry: (time) => `，${spaced(time).trimStart()}后重试`,
+    limited: '已达到用量限额',
+    continues: (time) => `，${spaced(time).trimStart()}后继续`,
   },
 
   undo: {
@@ -558,6 +616,13 @@ export const chinese: Text = {
     answeredElsewhere: '此请求已有答复。',
     parts: '命令的各部分',
     verdicts: { allow: '允许', ask: '需要批准', deny: '拒绝' },
+    folder: '文件夹：',
+    destructive: (named) => `此命令可能删除数据或更改系统${named ? '：' : '。'}`,
+    access: {
+      network: '此命令可以使用网络。',
+      outside: '此命令在沙盒外运行，可以访问你的所有文件和网络。',
+    },
+    empty: '空',
     once: '允许一次',
     conversation: '在此对话中允许',
     conversationHelp: '“在此对话中允许”的范围：',
@@ -604,6 +669,10 @@ export const chinese: Text = {
 
   export: {
     title: '导出',
+    copyMarkdown: '复制为 Markdown',
+    markdown: 'Markdown 文件',
+    print: '打印或保存为 PDF',
+    printFailed: '无法加载要打印的页面。',
     format: '格式',
     redact: '隐去密钥、主文件夹路径、姓名和邮箱地址',
     keeps: (kept) => `保留：${enumerated(kept.map(nameOf))}`,
