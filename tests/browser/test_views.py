@@ -24,6 +24,7 @@ VIEWS = {
     "tokens": "/settings/tokens",
     "import": "/settings/import",
     "usage": "/usage",
+    "appearance": "/settings/appearance",
     "about": "/settings/about",
     "nothing": "/no/such/view",
 }
