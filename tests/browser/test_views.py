@@ -83,7 +83,7 @@ SMALL = """() => [...document.querySelectorAll('button, a, select, input, summar
 
 CUT_OFF = """() => [...document.querySelectorAll('main :is(button, input, select)')].filter((one) => {
     if (!one.checkVisibility()) return false
-    const edge = one.closest('dl, [role=region]')?.getBoundingClientRect().right ?? innerWidth
+    const edge = one.closest('dl, section ul, [role=region]')?.getBoundingClientRect().right ?? innerWidth
     return one.getBoundingClientRect().right > Math.min(edge, innerWidth)
 }).map((one) => one.getAttribute('aria-label') ?? one.textContent)"""
 """Buttons and fields that reach over the edge of their table, list or window."""
@@ -165,12 +165,12 @@ def test_answers_with_everything_that_scrolls_pass_the_accessibility_check(visit
 
 def test_every_setting_shows_the_file_and_line_that_set_it(visit: Visitor, server: Served) -> None:
     page = visit("/settings").page
-    row = page.locator("dl > div", has_text="models.main")
+    row = page.locator("main section li", has_text="models.main")
     assert "obedient@mine" in row.inner_text()
     assert "config.yaml:2" in row.inner_text()
-    page.get_by_label("Filter by key or value").fill("permissions.timeout")
-    assert page.locator("dl > div").count() == 1
-    assert "default" in page.locator("dl > div").inner_text()
+    page.get_by_label("Filter settings").fill("permissions.timeout")
+    assert page.locator("main section li").count() == 1
+    assert "default" in page.locator("main section li").inner_text()
     assert "scripted-key" not in page.content()
 
 

@@ -73,7 +73,7 @@ function Row({ providers, change }: { providers: readonly Provider[]; change: (p
         <li key={provider.name}>
           <button
             type="button"
-            aria-label={text.providers.edit(provider.name)}
+            title={text.providers.edit(provider.name)}
             onClick={() => change(provider)}
             className="flex min-h-9 items-center gap-2 rounded-lg border border-line px-3 py-2 text-sm hover:border-line-strong hover:bg-sunken max-md:min-h-11"
           >

@@ -35,6 +35,7 @@ export function Value({ setting, choices }: Props) {
         <p id={`${id}-about`} className="mt-0.5 text-xs break-words text-muted">
           {about && <span className="block">{about}</span>}
           {label && <span className="font-mono">{key}</span>}
+          {origin === 'default' && <span className={clsx(label && 'ml-2')}>{layer}</span>}
           {origin !== 'default' && (
             <span className="mt-1 flex flex-wrap items-center gap-x-1.5">
               <Badge look="accent">{layer}</Badge>
@@ -101,7 +102,7 @@ function useSave(key: string) {
 function Switch({ setting: { key, value }, control }: { setting: Setting; control: Control }) {
   const { save, change } = useSave(key)
   return (
-    <div className="flex min-h-9 items-center max-md:min-h-11 sm:justify-end">
+    <label className="flex min-h-9 items-center max-md:min-h-11 sm:justify-end">
       <input
         {...control}
         type="checkbox"
@@ -112,7 +113,7 @@ function Switch({ setting: { key, value }, control }: { setting: Setting; contro
         disabled={change.isPending}
         onChange={(event) => save(event.target.checked)}
       />
-    </div>
+    </label>
   )
 }
 
