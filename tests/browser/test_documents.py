@@ -28,7 +28,7 @@ def test_documents_with_a_problem_are_named_with_the_reason(own: Served, visit: 
     (papers / "program.bin").write_bytes(b"\x7fELF\0\0")
     assert own.moot.run("knowledge", "add", str(papers)).returncode == 0
     page = visit("/settings/memory", at=own).page
-    page.get_by_text("1 document with a problem").click()
+    page.get_by_text("1 document with problems").click()
     expect(page.get_by_text("neither text nor a document of a known format")).to_be_visible()
     expect(page.get_by_text("program.bin", exact=False).first).to_be_visible()
     page.get_by_label("Words or a question").fill("tea")

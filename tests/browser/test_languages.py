@@ -15,6 +15,7 @@ def lang(page: Page) -> str:
 
 def press(page: Page, name: str) -> None:
     """Move to a button with Tab and press it."""
+    page.locator("main h1").focus()  # behind the list, which has the conversations of other tests
     for _ in range(60):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.innerText") == name:

@@ -95,7 +95,7 @@ def test_a_project_is_deleted_by_keyboard_and_its_conversation_moves_to_default(
     page.keyboard.press("Enter")
     dialog.get_by_role("button", name="Delete project").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Project “shop” deleted, 1 conversation moved")).to_be_visible()
+    expect(page.get_by_text("Project “shop” deleted and 1 conversation moved")).to_be_visible()
     expect(page.get_by_role("heading", name="shop")).to_have_count(0)
     expect(page.get_by_role("heading", name="Projects", level=1)).to_be_focused()
     expect(chosen).to_have_value("")
