@@ -21,6 +21,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 import anyio
@@ -130,10 +131,14 @@ async def _run(editor: Editor, path: Path, output: Output) -> int:
     return status
 
 
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Handle a signal by doing nothing."""
+
+
 @contextmanager
 def _signals_ignored() -> Generator[None, None, None]:
     # with a handler, because the editor would inherit SIG_IGN
-    before = {number: signal.signal(number, lambda *_: None) for number in _IGNORED}
+    before = {number: signal.signal(number, _ignore) for number in _IGNORED}
     try:
         yield
     finally:
