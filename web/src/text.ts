@@ -792,7 +792,7 @@ export const english = {
       'limits.runs_per_user': ['Runs at once', 'Concurrent runs of a user.'],
       'limits.per_provider': ['Calls per provider', 'Concurrent model calls. 0 = no limit.'],
       'limits.subagents_per_user': ['Sub-agents at once', 'Concurrent sub-agents of a user.'],
-      'limits.subagents_per_run': ['Sub-agents per run', 'Sub-agents that a run may start.'],
+      'limits.subagents_per_run': ['Sub-agents per run', 'Maximum number of sub-agents that a run may start.'],
       'limits.depth': ['Depth of sub-agents', 'Maximum nesting of sub-agents.'],
       'limits.uploads': ['Uploads', 'Bytes of files that a user may upload over HTTP.'],
       'limits.cached_conversations': [
@@ -827,6 +827,7 @@ export const english = {
       'ui.progress': ['Progress', 'Show progress in the title bar of the terminal.'],
       'ui.title': ['Title', 'Set the title of the terminal to that of the conversation.'],
       'ui.statusline': ['Status line', 'A program that prints the status line, and its arguments. One per line.'],
+      'ui.vi': ['Vi keys', 'Edit prompts in the terminal with Vi’s keys.'],
     } as Readonly<Record<string, readonly [label: string, about: string]>>,
   },
 

@@ -68,7 +68,7 @@ type Control = { id: string; 'aria-describedby': string }
 
 function Shown({ value, isDefault }: { value: Json; isDefault: boolean }) {
   const shown = isList(value) ? value.join('\n') : written(value)
-  if (shown === '' || shown === '{}') return <span className="text-faint">{words.notSet}</span>
+  if (value === null || shown === '' || shown === '{}') return <span className="text-faint">{words.notSet}</span>
   return (
     <span
       className={clsx(
@@ -168,7 +168,7 @@ function Edit({ setting: { key, value }, control, onEnd }: { setting: Setting; c
           {...field}
           inputMode={typeof value === 'number' ? 'decimal' : undefined}
           list={key.startsWith('models.') ? 'models-of-settings' : undefined}
-          defaultValue={hidesSecret(value) ? '' : written(value)}
+          defaultValue={value === null || hidesSecret(value) ? '' : written(value)}
           required={hidesSecret(value)}
           placeholder={hidesSecret(value) ? words.newValue : undefined}
           className={clsx(INPUT, 'font-mono text-xs')}

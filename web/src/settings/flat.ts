@@ -49,7 +49,7 @@ export function isList(value: Json): value is string[] {
 /** Parse an entered value with the type of the previous value, so that text such as `20` stays text. */
 export function read(text: string, before: Json): Json {
   if (typeof before === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
-  if (typeof before !== 'number') return text
+  if (typeof before !== 'number' && before !== null) return text
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text
 }
 

@@ -246,7 +246,7 @@ async def call_tool(
         server = _server(settings, name)
         found = {one.name: one for one in (await servers.fetch(server, str(here()))).usable}
         if tool not in found:
-            raise NotFound(f"Tool {tool!r} of {name!r} not found or not accepted.{hint(tool, list(found))}", fix=f"moot mcp test {name}")
+            raise NotFound(f"The MCP server {name!r} has no accepted tool {tool!r}.{hint(tool, list(found))}", fix=f"moot mcp test {name}")
         result = await servers.call(server, found[tool], given, str(here()), report)
     if json:
         files: list[Json] = [{"name": file.name, "mediaType": file.media_type, "size": len(file.data)} for file in result.files]

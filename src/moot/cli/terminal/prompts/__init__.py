@@ -1,7 +1,7 @@
-"""Questions in the terminal: choose from a list, confirm, type a line, edit a text.
+"""Questions in the terminal: choose from a list, confirm, type a line, edit text.
 
-Every question is drawn below what the terminal already shows and is erased when it is answered. A terminal that cannot move its cursor
-(`TERM=dumb`) gets the same question as numbered lines and a typed answer.
+Every question is drawn below what the terminal already shows and is erased when it is answered. On a terminal that can't move its
+cursor (`TERM=dumb`), the choices are printed as numbered lines, and the user types the answer.
 """
 
 from __future__ import annotations
