@@ -102,7 +102,7 @@ async def test_an_answer_continues_the_run_in_the_process_where_it_waits(moot: M
         assert (moot.work / "one").exists() and await listed(moot) == []
         again = await cli(moot, "deny", asked["id"], "--json")
         error = json.loads(again.stdout)["error"]
-        assert (again.returncode, error["code"]) == (7, "busy") and "already approved by user" in error["message"]
+        assert (again.returncode, error["code"]) == (7, "busy") and "already been approved by user" in error["message"]
 
 
 async def test_a_denial_and_its_reason_reach_the_model(moot: MootProcess, model: ScriptedProcess) -> None:

@@ -304,7 +304,7 @@ async def _deliver(at: Any, discord: DiscordServer, text: str) -> None:
     ("settings", "message"),
     [
         ({"token": "wrong"}, "Discord refused the token"),
-        ({"token": ""}, "needs a token"),
+        ({"token": ""}, "requires `token` or `token_file`"),
         ({"user": [1]}, "Unknown key channels.discord.user"),
         ({"users": ["ann"]}, "must be a list of Discord ids"),
         ({"token_file": "/nowhere"}, "can't be read"),

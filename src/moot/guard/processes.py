@@ -1,6 +1,7 @@
 """Child processes and their environment. Only this module starts them, each in its own process group that can be killed as a whole.
 
-Programs that the user works with in moot's terminal are an exception and share moot's process group.
+Programs that the user works with in moot's terminal are an exception and share moot's process group. `cli.terminal.foreground` copies
+moot's own process.
 """
 
 from __future__ import annotations
