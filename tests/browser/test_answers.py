@@ -45,7 +45,8 @@ def test_the_model_button_names_the_next_model_and_an_answer_names_its_agent_and
 
 def seconds_of(page: Page, words: str) -> int:
     """Return the seconds that are shown after these words."""
-    found = re.search(rf"{words}(\d+) s", messages(page).inner_text())
+    shown = re.compile(rf"{words}(\d+) s")
+    found = shown.search(messages(page).get_by_text(shown).inner_text())  # waits while the page draws the answer again
     assert found
     return int(found[1])
 
