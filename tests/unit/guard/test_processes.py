@@ -17,7 +17,7 @@ SOURCE = Path(processes.__file__).parents[1]
 FORBIDDEN = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "spawnl", "spawnv", "execv", "execve", "execvp"}
 
 OF_ITSELF = {"cli/terminal/foreground.py": ["os.fork"]}
-"""Where moot continues in a copy of its own process. No other program is started."""
+"""Modules in which moot continues in a copy of its own process. No other program is started."""
 
 STARTERS = ("create_subprocess", "subprocess_exec", "subprocess_shell", "run_process", "open_process")
 
