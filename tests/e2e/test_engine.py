@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -151,6 +152,17 @@ async def test_waiting_for_a_run_ends_if_its_owner_dies(stage: Any) -> None:
         dead = await orphan(on)
         with anyio.fail_after(60):
             assert (await on.engine.runs.wait(dead.run.id)).status == "interrupted"
+
+
+async def test_waiting_for_a_run_ends_if_the_engine_closes(stage: Any) -> None:
+    async with stage([Reply(text="never", hang_at=0)]) as on:
+        run = (await on.submit("go")).run
+        while not on.server.requests:
+            await anyio.sleep(0.01)
+        waiting = asyncio.create_task(on.engine.runs.wait(run.id))
+        await anyio.lowlevel.checkpoint()
+    with anyio.fail_after(60):
+        assert (await waiting).status == "interrupted"
 
 
 async def test_a_run_of_a_dead_owner_does_not_block_the_conversation(stage: Any) -> None:

@@ -22,14 +22,8 @@ from moot.runtime.children import is_awaited
 from moot.runtime.runtime import Runtime, first_error, log_fields
 from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
-from moot.types.run import STARTED, TERMINAL, Awaits, Prompt, Run, RunStatus, Submitted
+from moot.types.run import CLAIMABLE, GOES_ON, OWNED, STARTED, TERMINAL, Prompt, Run, RunStatus, Submitted
 from moot.types.store import Fence, InboxItem
-
-GOES_ON: frozenset[Awaits] = frozenset({"run", "time"})
-"""Values of `Run.awaits` that mean that the run continues without a person or client."""
-CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
-OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
-"""States in which a run may have an owner: a process that is working on the run, waiting for its turn, or keeping its agent running."""
 
 MANY = 10_000
 """Maximum number of runs to check at a time, newest first."""
@@ -379,6 +373,17 @@ class LocalRuns:
         self._group.start_soon(self._drive, fence, scope)
 
     async def _drive(self, fence: Fence, scope: anyio.CancelScope) -> None:
+        try:
+            await self._leg(fence, scope)
+        finally:  # also when this process ends, so that no one waits for ever
+            self._finishing -= Counter([fence.run])  # drops zeros
+            if not self._scopes:  # the end of a sub-agent may have resumed its parent
+                self._hearing.end()
+            self._notify()
+        await self._tidy()
+
+    async def _leg(self, fence: Fence, scope: anyio.CancelScope) -> None:
+        """Run one leg and its follow-up work."""
         run: Run | None = None
         answered: frozenset[str] = frozenset()
         try:
@@ -400,11 +405,6 @@ class LocalRuns:
             self._cancelled.discard(fence.run)
         else:
             await self._follow_up(run, answered)
-        self._finishing -= Counter([fence.run])  # drops zeros
-        if not self._scopes:  # the end of a sub-agent may have resumed its parent
-            self._hearing.end()
-        self._notify()
-        await self._tidy()
 
     async def _follow_up(self, run: Run, answered: frozenset[str]) -> None:
         """After a leg, schedule a waiting run. If the run has ended, inform its parent and, unless it finished, stop its sub-agents."""

@@ -23,10 +23,15 @@ TERMINAL: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
 STARTED: frozenset[RunStatus] = frozenset({"running", "waiting", "interrupted"})
 """States that at most one run of a conversation can be in."""
 OPEN: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
+CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
+OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
+"""States in which a run may have an owner: a process that is working on the run, waiting for its turn, or keeping its agent running."""
 
 Awaits: TypeAlias = Literal["person", "client", "run", "time"]
 """Cause of a run's wait: a person's answer, the client's output of its own tool, runs that it started, or a time. For a run that is waiting
 for several of these, it is the first of them in this order."""
+GOES_ON: frozenset[Awaits] = frozenset({"run", "time"})
+"""Values of `Run.awaits` that mean that the run continues without a person or client."""
 
 Trigger: TypeAlias = Literal["user", "api", "cron", "task", "webhook", "delegate", "channel", "import", "agent"]
 OnCrash: TypeAlias = Literal["resume", "ask"]
