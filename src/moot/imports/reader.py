@@ -377,6 +377,7 @@ class ReadingState:
     def keep(self, path: Path, id: str) -> None:
         """Let the next reading of the source continue here, because everything that was read is stored as the conversation `id`."""
         self.id = id
+        self.file.tail = None  # up to 64 MiB, which the next reading reads again
         self.kept.keep(path, self)
 
 
@@ -416,7 +417,8 @@ class ReadingStates:
     def keep(self, path: Path, state: ReadingState) -> None:
         conversation = state.session.conversation
         # the call that started a sub-agent may become known later, in another file
-        if state.file.is_continuable and (conversation.parent is None or conversation.parent_call is not None):
+        is_complete = conversation.parent is None or conversation.parent_call is not None
+        if state.file.is_continuable and is_complete and state.size <= _KEPT_BYTES:  # a larger one would displace all others
             self._kept[path] = state
         while len(self._kept) > _KEPT or sum(one.size for one in self._kept.values()) > _KEPT_BYTES:
             del self._kept[next(iter(self._kept))]

@@ -57,8 +57,8 @@ class Watcher:
     """From where to continue reading the sources to which lines are appended."""
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     """Sources with the state in which they were last found or imported."""
-    _companions: dict[Path, Path] = field(default_factory=dict[Path, Path])
-    """Companion of a source → the source."""
+    _companions: dict[Path, set[Path]] = field(default_factory=dict[Path, set[Path]])
+    """Companion → the sources that it belongs to."""
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
     """Changed sources, oldest first."""
     _next_read: dict[Path, float] = field(default_factory=dict[Path, float])
@@ -124,11 +124,11 @@ class Watcher:
 
     def _note(self, paths: Iterable[str], *, check_all: bool) -> None:
         """Let the sources of changed files be imported. Check all sources if a file doesn't belong to one."""
-        owners = {self._source_of(Path(path)) for path in paths}
-        self._waiting |= {owner: None for owner in owners if owner is not None and owner not in self._waiting}
-        if owners - {None}:
+        owners = [self._sources_of(Path(path)) for path in paths]
+        self._waiting |= {owner: None for some in owners for owner in some if owner not in self._waiting}
+        if any(owners):
             self._changed.set()
-        if None in owners or check_all:
+        if check_all or not all(owners):
             self._unknown.set()
 
     async def _end_when_moved(self, roots: Mapping[Path, int | None], scope: anyio.CancelScope) -> None:
@@ -149,12 +149,13 @@ class Watcher:
                 found[root] = None
         return found
 
-    def _source_of(self, path: Path) -> Path | None:
-        """Return the source that a file belongs to, or None."""
+    def _sources_of(self, path: Path) -> set[Path]:
+        """Return the sources that a file belongs to."""
         for ending in _BESIDE:
             if path.name.endswith(ending) and (owner := path.with_name(path.name.removesuffix(ending))) in self.known:
-                return owner
-        return next((one for one in (path, *path.parents, self._companions.get(path)) if one in self.known), None)
+                return {owner}
+        own = next((one for one in (path, *path.parents) if one in self.known), None)
+        return {one for one in (own, *self._companions.get(path, ())) if one in self.known}
 
     # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -187,9 +188,7 @@ class Watcher:
         sources = await list_sources(self.places.sources())
         before = self.known.copy()
         self.known |= {source.path: source for source in sources}
-        for source in sources:
-            if isinstance(source.format, HasCompanions):
-                self._companions |= dict.fromkeys(source.format.companions(source.path), source.path)
+        self._companions = await anyio.to_thread.run_sync(_companions_of, [*self.known.values()])
         return [path for path, source in self.known.items() if path not in before or not source.mark.same(before[path].mark)]
 
     async def _marked(self, paths: Iterable[Path]) -> list[Source]:
@@ -227,6 +226,15 @@ class Watcher:
         """Index new messages and count the usage of new answers."""
         await self.holdings.search.index(seconds=_INDEX)
         await self.holdings.stats.count(seconds=_INDEX)
+
+
+def _companions_of(sources: Iterable[Source]) -> dict[Path, set[Path]]:
+    """Return the sources of each companion. Blocks."""
+    found: dict[Path, set[Path]] = {}
+    for source in sources:
+        for path in source.format.companions(source.path) if isinstance(source.format, HasCompanions) else ():
+            found.setdefault(path, set()).add(source.path)
+    return found
 
 
 def _marks(sources: Iterable[Source]) -> list[SourceMark | None]:

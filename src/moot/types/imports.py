@@ -138,6 +138,8 @@ class ImportTarget:
     """True if it belongs to another machine, and the arriving session is a copy of it. Only new messages are added."""
     rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
     """Ids of new siblings, by the key of a message that has changed in the source or is below a changed one. Updated by `Imports.take`."""
+    taken: set[bytes] = field(default_factory=set[bytes])
+    """Keys of the messages that were compared so far. A second message with the same key doesn't replace the first. Updated by `take`."""
 
 
 class IncomingEntry(NamedTuple):

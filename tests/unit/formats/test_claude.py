@@ -11,7 +11,7 @@ from moot.errors import UsageError
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.kit.unread import read_checked
 from moot.formats.recording.format import RecordingFormat
-from moot.types.format import ImportedRecord, WholeConversation
+from moot.types.format import ImportedFacts, ImportedRecord, WholeConversation, merge_facts
 from moot.types.message import Part, text_of
 from unit.formats.claude_lines import call, line, model, result, text, user
 
@@ -319,3 +319,18 @@ def test_an_unknown_block_in_a_tool_output_is_reported(tmp_path: Path) -> None:
     path.write_bytes(user(1, None, "go") + model(2, 1, "m1", call("t1")) + user(3, 2, result("t1", blocks)))
     [whole] = [one.whole() for one in read_checked(FORMAT, FORMAT.read(path))]
     assert whole.fidelity.lost == {"other parts": 1}
+
+
+def test_a_note_of_the_desktop_program_is_about_the_session_only(tmp_path: Path) -> None:
+    session = "11111111-1111-4111-8111-111111111111"
+    folder = tmp_path / "local_ab" / ".claude" / "projects" / "-x"
+    own, agent = folder / f"{session}.jsonl", folder / session / "subagents" / "agent-77.jsonl"
+    agent.parent.mkdir(parents=True)
+    note = {"cliSessionId": session, "title": "Desktop", "userSelectedFolders": ["/tmp"], "createdAt": 1_700_000_000_000}
+    (tmp_path / "local_ab.json").write_text(json.dumps(note))
+    for path, words in ((own, "count files"), (agent, "look around")):
+        path.write_bytes(user(1, None, words).replace(b'"s1"', f'"{session}"'.encode()))
+    found = [next(iter(ClaudeFormat().read(path))) for path in (own, agent)]
+    facts = [merge_facts([one for one in conversation.entries if isinstance(one, ImportedFacts)]) for conversation in found]
+    assert [one.title for one in facts] == ["Desktop", "look around"]
+    assert facts[1].directory != "/tmp" and facts[1].created_at != note["createdAt"]

@@ -190,13 +190,23 @@ def test_messages_of_opencode_1_are_the_same_after_the_upgrade(tmp_path: Path) -
     assert after.messages[:2] == before.messages
     with closing(sqlite3.connect(path)) as connection:  # a text that OpenCode 2 has split from a prompt when it copied it
         words = json.dumps({"text": "You are in a folder."})
-        row = ("msg_ses_1_0", "synthetic", 1_790_000_000_000, words)
         connection.execute("UPDATE session_message SET id = 'msg_ses_1_000000', seq = 50 WHERE id = 'msg_ses_1_0'")
         connection.execute("UPDATE message SET id = 'msg_ses_1_000000' WHERE id = 'msg_ses_1_0'")
         row = ("msg_ses_1_000000xYz", "ses_1", "synthetic", 60, 1_790_000_000_000, 1_790_000_000_000, words)
         connection.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         connection.commit()
     assert [one.role for one in read(OpenCode(), path)[0].messages] == ["user", "assistant"] * 2
+
+
+def test_a_database_of_opencode_without_the_project_of_sessions_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    path.write_bytes(database(older=True, later=False))
+    [before] = read(OpenCode(), path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE plain AS SELECT * FROM session")
+        connection.executescript("DROP TABLE session; ALTER TABLE plain DROP COLUMN project_id; ALTER TABLE plain RENAME TO session;")
+    [after] = read(OpenCode(), path)
+    assert [one.parts for one in after.messages] == [one.parts for one in before.messages] != []
 
 
 def test_messages_of_versions_between_opencode_1_and_2_are_read_once(tmp_path: Path) -> None:

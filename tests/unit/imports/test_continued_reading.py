@@ -17,12 +17,14 @@ from format_samples import codex as codex_samples
 from import_stage import source, stored
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
+from moot.formats.kit.documents import GrowingSession
+from moot.formats.kit.unread import Checker
 from moot.imports.conversations import YOUNG, ImportOptions
 from moot.imports.importer import import_source
-from moot.imports.reader import Piece, Prices, ReadingStates, ThreadReader, read
+from moot.imports.reader import Piece, Prices, ReadingState, ReadingStates, ThreadReader, _NextPiece, read
 from moot.imports.report import Report
 from moot.imports.sources import local_sources
-from moot.types.format import Format, ImportedFacts
+from moot.types.format import Format, ImportedConversation, ImportedFacts
 from moot.types.imports import IncomingEntry
 from moot.types.message import text_of
 from moot.types.store import Store
@@ -361,3 +363,24 @@ async def test_only_some_states_are_kept_in_memory(tmp_path: Path) -> None:
         await importer.run()
         assert importer.states.used == 2
         assert sorted(one.message_count for one in (await store.conversations.list()).items)[-3:] == [8, 9, 11]
+
+
+@pytest.mark.anyio
+async def test_an_incomplete_line_is_not_kept_in_memory(tmp_path: Path) -> None:
+    async with stored(tmp_path / "moot") as store:
+        importer = Importer(store, tmp_path)
+        append(tmp_path, CLAUDE, BEGUN + b'{"type":"user","x":"' + b"y" * 200_000)
+        await importer.run()
+        assert [state.file.tail for state in importer.states._kept.values()] == [None]
+
+
+def test_a_state_that_is_too_large_displaces_no_others() -> None:
+    class Sized:
+        def __init__(self, size: int) -> None:
+            self.size = size
+
+    states = ReadingStates(0)
+    for number, size in enumerate((1_000, 1_000, 60 << 20)):
+        session: Any = GrowingSession(ImportedConversation(str(number), ()), Sized(size))  # type: ignore[arg-type]
+        states.keep(Path(str(number)), ReadingState(session, Checker.of(ClaudeFormat()), _NextPiece(""), states, ()))
+    assert len(states._kept) == 2

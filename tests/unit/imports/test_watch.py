@@ -13,6 +13,7 @@ import pytest
 from import_stage import HEAD, NEXT, ONE, TWO, USER, only, source, stored
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.droid import Droid
+from moot.formats.agents.gptme import Gptme
 from moot.imports.conversations import ImportOptions
 from moot.imports.report import Report
 from moot.imports.sources import Places
@@ -119,11 +120,25 @@ async def test_a_file_next_to_a_source_that_disappeared_does_not_end_the_watcher
         path.unlink()
         while path in watcher.known:
             await anyio.sleep(0.02)
-        path.with_suffix(".settings.json").write_text("{}")
-        await anyio.sleep(0.3)
+        assert watcher._sources_of(path.with_suffix(".settings.json")) == set()
         path.write_text(data + json.dumps({"type": "message", "id": "a", "message": {"role": "assistant", "content": "there"}}) + "\n")
         await until(store, lambda said: "there" in " ".join(said.values()))
         tasks.cancel_scope.cancel()
+
+
+async def test_a_file_next_to_several_sources_belongs_to_all_of_them(tmp_path: Path) -> None:
+    folder = tmp_path / ".local/share/gptme/logs/2026-01-01-walking-fox"
+    (folder / "branches").mkdir(parents=True)
+    message = json.dumps({"role": "user", "content": "hello", "timestamp": "2026-01-01T10:00:00+00:00"}) + "\n"
+    sources = [folder / "conversation.jsonl", folder / "branches" / "main-edit-0.jsonl"]
+    for path in sources:
+        path.write_text(message)
+    places = Places(lambda: [folder], lambda: [source(path, Gptme()) for path in sources])
+    async with stored(tmp_path / "home") as store:
+        watcher = Watcher(store, places, ImportOptions(), lambda _: None)
+        await watcher._found()
+        assert watcher._sources_of(folder / "config.toml") == set(sources)
+        assert watcher._sources_of(folder / "other.toml") == set()
 
 
 async def test_changes_that_were_not_reported_are_noticed_when_another_location_appears(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString, NamedTuple
 
@@ -18,7 +18,7 @@ from moot.store.rows import compressed, message_of, parse_stored, parse_stored_o
 from moot.store.search.semantic import forget_vectors
 from moot.types.canonical import JsonObject, dumps
 from moot.types.ids import new_id
-from moot.types.imports import ImportCounts, IncomingConversation, IncomingEntry
+from moot.types.imports import ImportCounts, ImportTarget, IncomingConversation, IncomingEntry
 from moot.types.message import Message, Role
 from moot.types.usage import NO_USAGE, Usage
 
@@ -173,6 +173,8 @@ class _Piece:
     """Ids of new siblings, by the keys of the messages that changed in the source or are below a changed one."""
     identities: list[tuple[str, Sequence[bytes]]] = field(default_factory=list[tuple[str, Sequence[bytes]]])
     """Ids of messages, and the identities of their model calls."""
+    taken: set[bytes] = field(default_factory=set[bytes])
+    """Keys of the messages that were compared."""
     released: set[bytes] = field(default_factory=set[bytes])
     """Former identities of messages that have grown."""
 
@@ -180,25 +182,29 @@ class _Piece:
 def take(
     conversation: tuple[str, str],
     arrivals: Sequence[IncomingEntry],
-    rewritten: Mapping[bytes, str],
+    target: ImportTarget,
     compare: bool,
     transaction: Transaction,
-) -> tuple[ImportCounts, dict[bytes, str]]:
+) -> tuple[ImportCounts, dict[bytes, str], set[bytes]]:
     """Implement `Imports.take`; with `compare`, known messages are compared too, because another version of the format read them.
 
-    `conversation` is an id and its owner. Return the counts and the new `rewritten`. Raise NotFound if the conversation has another owner.
+    `conversation` is an id and its owner. Return the counts, and the target's new `rewritten` and `taken`. Raise NotFound if the
+    conversation has another owner.
     """
     no = lookup.number(transaction, *conversation)
     keys = (key for one in arrivals for key in (one.key, one.parent) if key is not None)
     known = variants(transaction, no, keys)
     latest = {key: versions[-1].message for key, versions in known.items()}
-    piece = _Piece(no, conversation[0], rewritten=dict(rewritten))
+    piece = _Piece(no, conversation[0], rewritten=dict(target.rewritten), taken=set(target.taken))
     for one in arrivals:
         earlier = known.setdefault(one.key, [])
         if one.role is not None:
             parent = latest.get(one.parent) if one.parent is not None else None
             piece.counts["loose"] += one.parent is not None and parent is None
-            latest[one.key] = message = _message(transaction, piece, one, one.role, earlier, parent, compare=compare)
+            replaces = compare and one.key not in piece.taken
+            latest[one.key] = message = _message(transaction, piece, one, one.role, earlier, parent, compare=replaces)
+            if compare:
+                piece.taken.add(one.key)
             if one.identities and message is not None and one.parent not in piece.rewritten:
                 piece.identities.append((message, one.identities))
         elif earlier:
@@ -211,7 +217,7 @@ def take(
     taken = ImportCounts(**piece.counts)
     _sum_up(transaction, piece, taken)
     identify(transaction, conversation[1], piece.identities, piece.released)
-    return taken, piece.rewritten
+    return taken, piece.rewritten, piece.taken
 
 
 def _message(

@@ -58,7 +58,9 @@ class StoredImports:
 
         def look(connection: Connection) -> tuple[list[IncomingEntry], list[bytes]]:
             no = lookup.number(connection, received.id, self._owner)
-            unknown = fresh(connection, no, arrivals, received.rewritten, compare=compare)
+            # a dry run counts only messages that would change, not those that must be compared to know that
+            seen = [one._replace(compare=False) for one in arrivals] if dry_run else arrivals
+            unknown = fresh(connection, no, seen, received.rewritten, compare=compare)
             return unknown, list(variants(connection, no, (one.key for one in unknown))) if dry_run else []
 
         unknown, keys = await self._reader.read(look)
@@ -70,9 +72,10 @@ class StoredImports:
         return known + await self._take(received, unknown, compare)
 
     async def _take(self, received: ImportTarget, arrivals: Sequence[IncomingEntry], compare: bool) -> ImportCounts:
-        work = partial(take, (received.id, self._owner), arrivals, received.rewritten, compare)
-        counts, rewritten = await self._writer.write(work, received.id)
+        work = partial(take, (received.id, self._owner), arrivals, received, compare)
+        counts, rewritten, taken = await self._writer.write(work, received.id)
         received.rewritten.update(rewritten)
+        received.taken.update(taken)
         return counts
 
     async def settle(self, received: ImportTarget, settled: FinalFacts) -> Conversation:

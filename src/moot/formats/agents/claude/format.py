@@ -73,7 +73,7 @@ class ClaudeFormat:
         session = _session_of(path)
         conversation, reader, others = _growing(path, session)
         entries: Iterator[Entry] = reader.entries(json_lines(path))
-        if (about := _desktop_facts(path, session.id)) is not None:
+        if conversation.parent is None and (about := _desktop_facts(path, session.id)) is not None:
             entries = chain(entries, (about,))
         yield replace(conversation, entries=entries)
         for _ in entries:
@@ -82,8 +82,10 @@ class ClaudeFormat:
 
     def growing(self, path: Path) -> GrowingSession | None:
         session = _session_of(path)
-        is_whole = session.id and _desktop_note(path) is None
-        return GrowingSession(*_growing(path, session)) if is_whole else None
+        conversation, reader, others = _growing(path, session)
+        # the desktop program's note about a session can change without the session
+        is_continuable = session.id and (conversation.parent is not None or _desktop_note(path) is None)
+        return GrowingSession(conversation, reader, others) if is_continuable else None
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         configured = environ.get("CLAUDE_CONFIG_DIR", "")

@@ -185,7 +185,7 @@ def _count(counts: JsonObject, name: str) -> int:
 
 
 def _exact(part: Part, block: JsonObject) -> JsonObject:
-    """Return the fields of a part that can't be expressed in its block."""
+    """Return the fields of a part for which the block that represents it has no place."""
     if not is_tool(part):
         return {} if part.keys() <= {"type", "text", "state"} else {"part": part}
     if (block["name"], block["id"], block["input"]) == (tool_name(part), part.get("toolCallId"), part.get("input")):

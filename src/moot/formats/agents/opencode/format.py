@@ -196,7 +196,7 @@ class _Database:
         yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
     def _value(self, query: str, *values: str) -> Json:
-        row = self.connection.execute(query, values).fetchone()
+        row = next(readable_rows(self.connection, [], query, *values), None)
         return None if row is None else row[0]
 
     def _copied(self, session: str) -> dict[tuple[str, int], str]:

@@ -35,9 +35,10 @@ Copied: TypeAlias = Mapping[tuple[str, int], str]
 """Role and time of creation of a message of OpenCode 1 → its identity."""
 
 _ROWS = "SELECT * FROM session_message WHERE session_id = ? ORDER BY seq"
-_NEW_ROWS = """SELECT * FROM session_message AS s WHERE session_id = ? AND NOT EXISTS (
-    SELECT 1 FROM message AS m WHERE m.session_id = s.session_id AND (m.id = s.id
-    OR (s.type = 'synthetic' AND m.time_created = s.time_created AND substr(m.id, 1, 16) = substr(s.id, 1, 16)))) ORDER BY seq"""
+_NEW_ROWS = """SELECT * FROM session_message AS s WHERE session_id = ?1
+    AND id NOT IN (SELECT id FROM message WHERE session_id = ?1 AND id IS NOT NULL)
+    AND NOT (type = 'synthetic' AND EXISTS (SELECT 1 FROM message AS m WHERE m.session_id = ?1
+        AND m.time_created = s.time_created AND substr(m.id, 1, 16) = substr(s.id, 1, 16))) ORDER BY seq"""
 """Query for the rows that were not copied from the tables of OpenCode 1. Only the beginning of the id of a synthetic text is copied."""
 _NAMING = "SELECT data FROM session_message WHERE session_id = ? AND type = 'assistant' AND instr(data, ?) ORDER BY seq"
 
