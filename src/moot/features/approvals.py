@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from moot.runtime.runtime import Runtime
 from moot.tools.basics import count, size_word
 from moot.tools.builtin.edit_file import EditFileArguments, edited
 from moot.tools.custom import CustomTool
+from moot.tools.texts import Text
 from moot.types.approval import Approval, ApprovalPart
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation
@@ -93,6 +95,8 @@ def command_of(settings: Settings, approval: Approval, arguments: bytes | None =
 def destructive_in(approval: Approval, command: str) -> list[str]:
     """Return the commands of a call that can destroy data or change the system. `command` is the line of a custom tool."""
     line = command or object_of(approval.arguments).get("command")
+    if isinstance(line, list):  # outside agents name the words of a command
+        line = shlex.join(str(word) for word in line)
     return destructive_commands(line) if isinstance(line, str) else []
 
 
@@ -138,15 +142,25 @@ def diff_of(preview: CallPreview) -> str | None:
     """Return the unified diff from a file's current content to the new one, or None if the new content is unknown."""
     if not preview.fact or preview.after is None:
         return None
-    lines = difflib.unified_diff((preview.before or "").splitlines(), preview.after.splitlines(), "now", "then", lineterm="")
+    lines = difflib.unified_diff(*compared_lines(preview.before or "", preview.after), "now", "then", lineterm="")
     return "\n".join(lines)[:LONGEST_DIFF]
+
+
+def compared_lines(before: str, after: str) -> tuple[list[str], list[str]]:
+    """Return the lines of two texts. Texts that differ have different lines, even if only line endings or the last newline differ."""
+    if all(text.replace("\r\n", "\n").replace("\n", "\r\n") == text for text in (before, after)):
+        before, after = before.replace("\r\n", "\n"), after.replace("\r\n", "\n")
+    old, new = before.split("\n") if before else [], after.split("\n")
+    if new[-1] == "" and (not old or old[-1] == ""):
+        old, new = old[:-1], new[:-1]
+    return old, new
 
 
 def _edited(before: str, arguments: JsonObject) -> str | None:
     """Return a file's content after the edits of a call of `edit_file`, or None if they are not possible."""
     try:
         edits = EditFileArguments.model_validate(arguments).edits
-        return edited(before, edits, "\r\n" if "\r\n" in before else "\n")[0]
+        return edited(before, edits, Text(before, "utf-8").newline)[0]
     except (ValidationError, Refused):
         return None  # the call will fail and say why
 

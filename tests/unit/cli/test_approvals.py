@@ -161,6 +161,25 @@ async def test_an_edit_shows_its_place_in_the_file(tmp_path: Path) -> None:
     assert [row.text for row in call_rows(wrong)][1:] == ["edit 1 of 1", "-none", "+x"] and diff_of(wrong) is None
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("text", "edits", "rows"),
+    [
+        ("#!/bin/sh\na\n", [("a\n", "A\n"), ("#!/bin/sh", "#!/bin/sh\r")], ["-#!/bin/sh", "-a", "+#!/bin/sh\\x0d", "+A"]),
+        ("a\nend\n", [("a\n", "b\n"), ("end\n", "end")], ["-a", "+b", "end", "-"]),
+        ("# x\n", [("# x", "# note\u2028echo safe\x85rm -rf ~")], ["-# x", "+# note<U+2028>echo safe\\x85rm -rf ~"]),
+    ],
+)
+async def test_an_edit_hides_no_line_ending(tmp_path: Path, text: str, edits: list[tuple[str, str]], rows: list[str]) -> None:
+    (tmp_path / "a").write_bytes(text.encode())
+    given = [{"old_text": old, "new_text": new} for old, new in edits]
+    looked = await preview_call(dumps({"path": "a", "edits": given}), (), (tmp_path,), tmp_path)
+    shown = [row.text.lstrip(" 0123456789").rstrip() for row in call_rows(looked)[1:]]
+    assert shown == rows
+    diff = diff_of(looked)
+    assert diff is not None and [line for line in diff.split("\n")[3:] if line[0] in "+-"] != []
+
+
 def test_changed_words_are_marked_and_no_line_is_treated_as_a_file_name() -> None:
     edits = [{"old_text": "-- a", "new_text": "++ b"}, {"old_text": "size = 1\n\x1b[2J", "new_text": "size = 2\n\x1b[2J"}]
     arguments = dumps({"path": "x.py", "edits": edits})

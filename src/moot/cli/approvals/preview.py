@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from moot.cli.terminal.prompts.rows import Row, visible_line, visible_lines
 from moot.cli.terminal.styles import ADDED, COMMENT, CONSTANT, DIM, KEYWORD, LINK, REMOVED, REVERSE, STRING, Line, Style
 from moot.cli.transcript.diffs import diff_lines, margin_of
-from moot.features.approvals import CallPreview, object_of
+from moot.features.approvals import CallPreview, compared_lines, object_of
 from moot.types.approval import ApprovalPart
 from moot.types.canonical import Json, JsonObject
 
@@ -55,7 +55,7 @@ def _part(part: ApprovalPart, text: str, *, indent: int) -> Row:
 
 def _diff(path: str, before: str, after: str) -> Iterator[Row]:
     """Show the changes of a file, with line numbers."""
-    lines = map(visible_line, difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
+    lines = map(visible_line, difflib.unified_diff(*compared_lines(before, after), path, path, lineterm=""))
     if text := "\n".join(lines):
         yield from _styled(diff_lines(text, margin=margin_of(text)))
 
