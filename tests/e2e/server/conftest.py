@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -89,6 +90,7 @@ def open_server(tmp_path: Path, directory: Path) -> Callable[..., Any]:
         mode: str = "auto",
         listens: ServerSettings | None = None,
         bounds: Limits | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
         **changes: Any,
     ) -> AsyncGenerator[LiveServer, None]:
         async with ScriptedServer(script if script is not None else [Reply(text="Hello there.", times=0)], obey=obey) as model:
@@ -105,7 +107,7 @@ def open_server(tmp_path: Path, directory: Path) -> Callable[..., Any]:
             listening = bind("127.0.0.1", 0)
             host, port = listening.getsockname()[:2]
             listens = listens or ServerSettings()
-            loader = Loader(home=settings.home, environ={}, directory=directory)
+            loader = Loader(home=settings.home, environ=environ, directory=directory)
             async with open_engine(settings, loader=loader, resume=True, seed=1) as engine, anyio.create_task_group() as group:
                 state = Server(
                     engine=engine,

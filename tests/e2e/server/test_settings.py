@@ -80,6 +80,9 @@ async def test_a_provider_is_tested_then_saved_and_removed(server: LiveServer) -
     (listed,) = [one for one in (await told(await server.client.get("/api/providers?limit=200")))["data"] if one["name"] == "other"]
     assert str(file) in listed["key"] and listed["is_saved"] and not listed["is_built_in"]
     assert key not in await (await server.client.get("/api/config")).text()
+    used = await server.client.delete(at)
+    assert used.status == 409 and "scripted@other" in await used.text()
+    await told(await server.client.patch("/api/config", json={"values": {"models.main": "scripted@mine"}}))
     assert (await server.client.delete(at)).status == 204 and "other" not in server.engine.runtime.settings.providers
     assert (await server.client.delete(at)).status == 404
     async with server.caller(scopes=["admin"]) as admin:
@@ -109,6 +112,24 @@ async def test_a_key_that_a_provider_refuses_is_not_saved(open_server: Callable[
         assert answer.status >= 400 and "no access with" in text and "wrong-key" not in text
         assert "other" not in server.engine.runtime.settings.providers
         assert not (server.engine.settings.home / "config.yaml").exists()
+
+
+async def test_a_key_in_an_environment_variable_is_not_sent_to_a_new_address(open_server: Callable[..., Any]) -> None:
+    key = "environment-key-0123456789"
+    async with open_server(environ={"OPENAI_API_KEY": key}) as server:
+        await told(await server.client.patch("/api/config", json={"values": {"limits.steps": 7}}))  # loads the variable
+        assert server.engine.runtime.settings.providers["openai"].api_key == key
+        body = {"base_url": server.model.openai_url, "dialect": "openai-chat", "model": "scripted"}
+        await told(await server.client.put("/api/providers/openai", json=body))
+        assert server.model.requests and all("authorization" not in request.headers for request in server.model.requests)
+
+
+async def test_other_users_do_not_see_where_a_key_is_stored(server: LiveServer) -> None:
+    body = {"api_key": "key-0123456789", "base_url": server.model.openai_url, "model": "scripted"}
+    await told(await server.client.put("/api/providers/other", json=body))
+    async with server.caller(scopes=["read"], owner="somebody") as reader:
+        shown = (await told(await reader.get("/api/providers?limit=200")))["data"]
+        assert {one["key"] for one in shown} == {""}
 
 
 async def test_the_command_line_prints_the_same_lists(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:

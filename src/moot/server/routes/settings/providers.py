@@ -15,7 +15,7 @@ from moot.config.changes import remove_value
 from moot.config.home import KEY_VARIABLES
 from moot.config.loader import FILE
 from moot.config.settings import ProviderSettings
-from moot.errors import UsageError
+from moot.errors import Busy, UsageError
 from moot.plugins import PROVIDERS
 from moot.providers.pool import Providers
 from moot.providers.status import answer_json, check_model, providers_json
@@ -38,7 +38,7 @@ class ProviderOut(Out):
     needs_key: bool
     priority: int
     key: str
-    """Source of the API key: a file and line, or an environment variable. Empty if there is no key."""
+    """Source of the API key: a file and line, or an environment variable. Empty if there is no key, and for other users."""
     variables: list[str]
     """Environment variables from which the API key is read."""
     is_built_in: bool
@@ -86,9 +86,9 @@ SECONDS = 60.0
 
 
 @router.get("")
-async def list_providers(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ProviderOut]:
+async def list_providers(server: CurrentServer, caller: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ProviderOut]:
     """List providers in the order in which model names are resolved. `missing` says what a provider lacks, such as an API key."""
-    found = [_facts(server, one) for one in await providers_json(server.engine.providers)]
+    found = [_facts(server, one, with_places=caller.is_home_owner) for one in await providers_json(server.engine.providers)]
     return page_out(cut(found, limit, cursor, lambda item: str(item["name"])), ProviderOut.model_validate)
 
 
@@ -101,8 +101,12 @@ async def set_provider(server: CurrentServer, _: Operator, name: Name, body: Pro
     settings = server.engine.runtime.settings
     given = body.model_dump(include={"api_key", "base_url", "dialect"}, exclude_defaults=True)
     known = settings.providers.get(name)
+    if name == "custom":
+        raise UsageError("'custom' can't be the name of a provider.", fix="Choose another name.")
     if known is None and name not in PROVIDERS and not body.base_url:
         raise UsageError(f"The provider {name!r} is not built in, so its base_url is required.", fix="GET /api/providers lists the names.")
+    if known is not None and body.base_url and _key_place(server, name) in {f"environment {one}" for one in KEY_VARIABLES.get(name, ())}:
+        known = replace(known, api_key="")  # a vendor's key is sent to that vendor only
     entry = replace(known or ProviderSettings(name), enabled=True, **given)
     providers = Providers(replace(settings, providers={**settings.providers, name: entry}))
     try:
@@ -121,7 +125,14 @@ async def set_provider(server: CurrentServer, _: Operator, name: Name, body: Pro
 
 @router.delete("/{name}", status_code=204)
 async def remove_provider(server: CurrentServer, _: Operator, name: Name) -> None:
-    """Remove a provider's key, address and models from the configuration file. Keys in environment variables stay in use."""
+    """Remove a provider's key, address and models from the configuration file. Keys in environment variables stay in use.
+
+    Refused if `models` names a model of a provider that would no longer exist.
+    """
+    models = server.engine.runtime.settings.models
+    named = (models.main, models.small, models.compaction, models.image, models.transcription, *models.fallback)
+    if name not in PROVIDERS and (used := [one for one in named if one.rpartition("@")[2] == name]):
+        raise Busy(f"The configuration uses a model from this provider: {used[0]}.", fix="Choose another model in `models` first.")
     await to_thread.run_sync(partial(remove_value, server.engine.settings.home / FILE, f"providers.{name}", os.environ))
     await changed(server)
 
@@ -132,12 +143,16 @@ async def test_provider(server: CurrentServer, _: Admin, name: str, body: TestIn
     return TestOut.model_validate(answer_json(await check_model(server.engine.providers, f"{body.model}@{name}")))
 
 
-def _facts(server: Server, provider: JsonObject) -> JsonObject:
+def _key_place(server: Server, name: str) -> str:
+    return server.configuration.loaded.origin.get(f"providers.{name}.api_key", "")
+
+
+def _facts(server: Server, provider: JsonObject, *, with_places: bool) -> JsonObject:
     name, origin = str(provider["name"]), server.configuration.loaded.origin
     file = str(server.engine.settings.home / FILE)
     return {
         **provider,
-        "key": origin.get(f"providers.{name}.api_key", ""),
+        "key": _key_place(server, name) if with_places else "",
         "variables": [*KEY_VARIABLES.get(name, ())],
         "is_built_in": name in PROVIDERS,
         "is_saved": any(key.startswith(f"providers.{name}.") and file in place for key, place in origin.items()),
