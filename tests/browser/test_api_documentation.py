@@ -71,7 +71,11 @@ def test_an_answer_is_shown_while_it_arrives(visit: Visitor) -> None:
     page = documentation(visit)
     operation = opened(page, "/v1/messages", "POST")
     operation.get_by_text("Try it").press("Enter")
-    body = {"model": "agent:default", "max_tokens": 100, "stream": True, "messages": [{"role": "user", "content": "say Hello"}]}
-    operation.get_by_role("textbox", name="Body").fill(json.dumps(body))
+    slow = {"model": "scripted@told", "max_tokens": 100, "stream": True, "messages": [{"role": "user", "content": "slowly please"}]}
+    operation.get_by_role("textbox", name="Body").fill(json.dumps(slow))
     operation.get_by_role("button", name="Send POST").press("Enter")
-    expect(operation.get_by_label("Response")).to_contain_text("message_stop")
+    expect(operation.get_by_label("Response")).to_contain_text("word")  # the answer hangs in the middle
+    operation.get_by_role("button", name="Stop").press("Enter")
+    expect(operation.get_by_role("status")).to_have_text("Stopped.")
+    expect(operation.get_by_role("button", name="Send POST")).to_be_enabled()
+    expect(operation.get_by_label("Response")).not_to_contain_text("message_stop")

@@ -21,12 +21,13 @@ BODIES: Mapping[str, Json] = {
     "ChatIn": {"id": "chat-1", "message": {"role": "user", "parts": [{"type": "text", "text": "What is in this folder?"}]}},
     "CommandIn": {"argument": "the decisions", "conversation": ID},
     "CommitIn": {"message": "Fix the parser"},
-    "ConfigIn": {"values": {"models": {"main": MODEL}}},
+    "ConfigIn": {"values": {"models.main": MODEL}},
     "ContinueIn": {},
     "ConversationChange": {"title": "Release notes"},
     "ConversationIn": {"title": "Release notes", "agent": "default"},
     "ForkIn": {"message": ID},
     "HeadIn": {"message": ID},
+    "ImportIn": {"path": "/home/me/chats.json"},
     "JobIn": {"name": "report", "prompt": "Summarize yesterday's commits.", "cron": "0 9 * * 1-5", "tz": "Europe/Paris"},
     "LoginIn": {"token": "TOKEN"},
     "McpServerIn": {"enabled": True},
@@ -42,7 +43,7 @@ BODIES: Mapping[str, Json] = {
     "ProjectFileIn": {"text": "print('hello')\n"},
     "ProjectIn": {"name": "shop", "root_path": "/home/me/shop"},
     "PromptIn": {"text": "What is in this folder?"},
-    "ProviderIn": {"api_key": "KEY", "main": True},
+    "ProviderIn": {"api_key": "KEY", "base_url": "https://example.com/v1", "model": "large", "main": True},
     "RedoIn": {"dry_run": True},
     "RuleIn": {"tool": "shell", "action": "allow", "match": "npm test"},
     "ShareIn": {"conversation": ID, "expires_in": 604800},
@@ -62,6 +63,7 @@ BODIES: Mapping[str, Json] = {
 """An example for the schema of each request body."""
 
 VALUES: Mapping[str, Json] = {
+    "FaultOut.message": "Unknown key limits.stpes. Did you mean limits.steps?",
     "agent": "default",
     "at": TIME,
     "cache_read": 11_000,
@@ -69,6 +71,7 @@ VALUES: Mapping[str, Json] = {
     "client_id": "chat-1",
     "code": "not_found",
     "command": "npm test",
+    "compact_at": 100_000,
     "content_type": "text/plain",
     "context": 11_800,
     "cost": 4_120_000,
@@ -115,7 +118,7 @@ VALUES: Mapping[str, Json] = {
     "url": "https://example.com",
     "version": "1.0.0",
 }
-"""Values for fields with these names. Strings whose name ends with `id`, or that are the name of a thing with ids, are ids."""
+"""Values for fields with these names, some of one schema only. Other strings are ids if their name ends with `id` or is in `_IDS`."""
 
 _IDS = frozenset({"conversation", "run", "parent", "parent_run", "project", "approval", "head", "message", "user"})
 
@@ -140,8 +143,9 @@ data: {"seq":42,"kind":"chunks","chunks":[{"type":"finish"}]}
 
 PARAMETERS: Mapping[str, Json] = {
     "chat_id": "chat-1",
-    "model_id": MODEL,
-    "name": "report",
+    "format": "md",
+    "match": "npm test",
+    "model_id": "agent:default",
     "path": "src/parser.py",
     "project_id": "default",
     "q": "parser",
@@ -155,15 +159,30 @@ PARAMETERS: Mapping[str, Json] = {
 }
 """Values for path parameters, and for query parameters that are required. All others are ids."""
 
+NAMES: Mapping[str, str] = {
+    "/api/agents/": "reviewer",
+    "/api/commands/": "review",
+    "/api/knowledge/": "notes.pdf",
+    "/api/mcp/": "files",
+    "/api/memory/": "MEMORY.md",
+    "/api/plugins/": "review",
+    "/api/projects/": "fix-parser",
+    "/api/providers/": "office",
+    "/api/skills/": "release-notes",
+    "/api/tools/": "shell",
+}
+"""Values for the path parameter `name`, by the beginning of the path. It is the name of a cron job or webhook in all others."""
+
 
 def add_examples(document: JsonObject) -> None:
     """Add an example to each required parameter, request body and JSON response of an OpenAPI description."""
     schemas = _object(_object(document["components"])["schemas"])
-    for path in _object(document["paths"]).values():
-        for operation in map(_object, _object(path).values()):
+    for path, operations in _object(document["paths"]).items():
+        for operation in map(_object, _object(operations).values()):
             for parameter in map(_object, cast("list[Json]", operation.get("parameters", []))):
                 if parameter.get("required") is True:
-                    parameter["example"] = PARAMETERS.get(str(parameter["name"]), ID)
+                    named = next((name for prefix, name in NAMES.items() if path.startswith(prefix)), "report")
+                    parameter["example"] = named if parameter["name"] == "name" else PARAMETERS.get(str(parameter["name"]), ID)
             contents = [_object(operation.get("requestBody", {}))]
             contents += [_object(answer) for status, answer in _object(operation["responses"]).items() if status.startswith("2")]
             for content in (_object(one.get("content", {})).get("application/json") for one in contents):
@@ -178,6 +197,8 @@ def _example(schemas: JsonObject, schema: JsonObject, name: str, within: tuple[s
         if target in BODIES:
             return BODIES[target]
         return {} if target in within else _example(schemas, _object(schemas[target]), name, (*within, target))
+    if schema.get("title") in BODIES:
+        return BODIES[str(schema["title"])]
     if "const" in schema:
         return schema["const"]
     if isinstance(values := schema.get("enum"), list):
@@ -203,7 +224,7 @@ def _of_type(schemas: JsonObject, schema: JsonObject, name: str, within: tuple[s
             is_recursive = str(items.get("$ref", "")).rpartition("/")[2] in within
             return [] if is_recursive else [_example(schemas, items, name.removesuffix("s"), within)]
         case "string":
-            value = VALUES.get(name)
+            value = VALUES.get(f"{within[-1]}.{name}", VALUES.get(name)) if within else VALUES.get(name)
             return value if isinstance(value, str) else ID if name in _IDS or name.endswith("id") else "text"
         case "integer" | "number":
             value = VALUES.get(name)

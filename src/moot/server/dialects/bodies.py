@@ -61,8 +61,9 @@ _PIECE = _object(
         "type": _text("", "text", "image_url", "input_audio", "file", "refusal"),
         "text": _text(),
         "image_url": _object({"url": _text("A `data:` or https URL."), "detail": _text("", "auto", "low", "high")}, "url"),
-        "input_audio": _object({"data": _text("Base64."), "format": _text("", "mp3", "wav")}, "data format"),
-        "file": _object({"file_data": _text("A `data:` URL."), "filename": _text()}),
+        "input_audio": _object({"data": _text("Base64."), "format": _text("", "mp3", "wav")}, "data"),
+        "file": _object({"file_data": _text("A `data:` URL."), "filename": _text()}, "file_data"),
+        "refusal": _text("A refusal of an earlier answer."),
     },
     "type",
 )
@@ -71,6 +72,7 @@ _CALL = _object(
     {"id": _text(), "type": _text("", "function"), "function": _object({"name": _text(), "arguments": _text("JSON.")}, "name")},
     "id function",
 )
+_FUNCTION_CHOICE = _object({"type": _text("", "function"), "function": _object({"name": _text()}, "name")}, "type function")
 _FORMAT = _object(
     {
         "type": _text("", "text", "json_object", "json_schema"),
@@ -96,9 +98,7 @@ _CHAT = _object(
         "stream": _STREAMED,
         "stream_options": _object({"include_usage": _FLAG}),
         "tools": _list(_object({"type": _text("", "function"), "function": _FUNCTION}, "function"), "Tools that the caller runs."),
-        "tool_choice": _either(
-            _text("", "auto", "none", "required"), _object({"function": _object({"name": _text()}, "name")}, "function")
-        ),
+        "tool_choice": _either(_text("", "auto", "none", "required"), _FUNCTION_CHOICE),
         "parallel_tool_calls": {"type": "boolean", "default": True},
         "response_format": _FORMAT,
         "reasoning_effort": _EFFORT,
@@ -111,15 +111,28 @@ _CHAT = _object(
     "model messages",
 )
 
+_CONTENT = _object(
+    {
+        "type": _text("", "input_text", "output_text", "text", "input_image", "input_file", "refusal"),
+        "text": _text(),
+        "refusal": _text(),
+        "image_url": _text("A `data:` or https URL."),
+        "detail": _text("", "auto", "low", "high", "original"),
+        "file_data": _text("A `data:` URL."),
+        "file_url": _text(),
+        "filename": _text(),
+    },
+    "type",
+)
 _ITEM = _object(
     {
         "type": _text("", "message", "function_call", "function_call_output", "reasoning"),
-        "role": _ROLE,
-        "content": _either(_text(), _list(_object({"type": _text(), "text": _text()}, "type"))),
+        "role": _text("", "system", "developer", "user", "assistant"),
+        "content": _either(_text(), _list(_CONTENT)),
         "call_id": _text(),
         "name": _text(),
         "arguments": _text("JSON."),
-        "output": _either(_text(), _list(_ANY)),
+        "output": _either(_text(), _list(_CONTENT)),
     }
 )
 _RESPONSES = _object(
@@ -131,7 +144,9 @@ _RESPONSES = _object(
         "conversation": _either(_text(), _object({"id": _text()}, "id")),
         "stream": _STREAMED,
         "tools": _list(_object({"type": _text("", "function"), "name": _text(), "description": _text(), "parameters": _SCHEMA}, "name")),
-        "tool_choice": _either(_text("", "auto", "none", "required"), _object({"name": _text()}, "name")),
+        "tool_choice": _either(
+            _text("", "auto", "none", "required"), _object({"type": _text("", "function"), "name": _text()}, "type name")
+        ),
         "parallel_tool_calls": {"type": "boolean", "default": True},
         "reasoning": _object({"effort": _EFFORT}),
         "text": _object({"format": _object({"type": _text("", "text", "json_object", "json_schema"), "schema": _SCHEMA})}),
@@ -199,14 +214,20 @@ _COMPLETION = _object(
                 {
                     "index": _SPENT,
                     "message": _object(
-                        {"role": _text(), "content": _either(_text(), {"type": "null"}), "tool_calls": _list(_CALL)}, "role"
+                        {
+                            "role": _text(),
+                            "content": _either(_text(), {"type": "null"}),
+                            "reasoning_content": _text(),
+                            "tool_calls": _list(_CALL),
+                        },
+                        "role content",
                     ),
                     "finish_reason": _text("", "stop", "length", "tool_calls", "content_filter"),
                 },
                 "index message finish_reason",
             )
         ),
-        "usage": _object({"prompt_tokens": _SPENT, "completion_tokens": _SPENT, "total_tokens": _SPENT}),
+        "usage": _either(_object({"prompt_tokens": _SPENT, "completion_tokens": _SPENT, "total_tokens": _SPENT}), {"type": "null"}),
     },
     "id object created model choices",
 )

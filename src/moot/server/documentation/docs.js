@@ -103,11 +103,14 @@ function address(path, list, values) {
   for (const each of list) {
     const value = values[each.name]
     if (value === undefined || value === '') continue
-    if (each.in === 'query') for (const one of each.schema.type === 'array' ? value.split(',') : [value]) query.append(each.name, one)
+    if (each.in === 'query') for (const one of isListOf(each) ? value.split(',') : [value]) query.append(each.name, one)
     if (each.in === 'header') headers[each.name] = value
   }
   return { url: location.origin + filled + (query.size ? `?${query}` : ''), headers }
 }
+
+/** Whether a parameter may be given several times. */
+const isListOf = ({ schema }) => [schema, ...(schema.anyOf ?? [])].some(({ type }) => type === 'array')
 
 const shell = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 
@@ -195,7 +198,7 @@ function trial(path, method, details) {
   const inputs = list.map((each) => {
     const input = make('input', { autocomplete: 'off', placeholder: each.example === undefined ? '' : String(each.example) })
     input.required = each.in === 'path'
-    return [each.name, field(`${name}-${each.name}`, `${each.name}${each.required ? '' : ' (optional)'}`, input), input]
+    return [each.name, field(`${name}-${each.name}`, `${each.name}${each.required ? '' : ' (optional)'}${isListOf(each) ? ', separated by commas' : ''}`, input), input]
   })
   const [type, content] = Object.entries(details.requestBody?.content ?? {})[0] ?? []
   const text = make('textarea', { rows: '8', spellcheck: 'false' })
@@ -255,15 +258,16 @@ async function read(response, place) {
     return
   }
   let whole = ''
+  let length = 0
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   for (;;) {
     const { done, value } = await reader.read()
     if (done) break
-    whole += value
-    if (whole.length < LONGEST) place.textContent = whole
+    length += value.length
+    whole = (whole + value).slice(-LONGEST) // a stream of events may have no end
+    place.textContent = length > LONGEST ? `… (the last ${LONGEST} of ${length} characters)\n${whole}` : whole
   }
-  if (whole.length >= LONGEST) place.textContent = `${whole.slice(0, LONGEST)}\n… (${whole.length} characters)`
-  else if (type.includes('json')) place.textContent = JSON.stringify(JSON.parse(whole), null, 2)
+  if (length <= LONGEST && /[/+]json(;|$)/.test(type)) place.textContent = JSON.stringify(JSON.parse(whole), null, 2)
 }
 
 // ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────────
