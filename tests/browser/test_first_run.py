@@ -46,6 +46,7 @@ def test_a_provider_is_added_with_its_key_and_answers(visit: Visitor, server: Se
         tab.shot("provider-phone-light")
         dialog.get_by_label("Base URL").fill(mine)
         dialog.get_by_role("button", name="Test and save").press("Enter")
+        expect(page.get_by_text("obedient@office responded in")).to_be_visible()
         expect(dialog).to_have_count(0)
         expect(page.get_by_role("region", name="No model selected")).to_have_count(0)
         page.get_by_role("textbox", name="Message", exact=True).fill("say Hello")

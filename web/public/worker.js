@@ -6,14 +6,14 @@ const OTHERS = /^\/(api|v1|docs|share)(\/|$)/
 
 addEventListener('install', (event) => {
   skipWaiting()
-  event.waitUntil(fetch('/', { cache: 'no-store' }).then(keep))
+  event.waitUntil(keepAll())
 })
 
 addEventListener('activate', (event) => event.waitUntil(clients.claim()))
 
 addEventListener('notificationclick', (event) => {
   event.notification.close()
-  event.waitUntil(clients.openWindow(event.notification.data.path))
+  event.waitUntil(open(event.notification.data.path))
 })
 
 addEventListener('fetch', (event) => {
@@ -25,11 +25,28 @@ addEventListener('fetch', (event) => {
   else if (pathname === '/boot.js' || pathname === '/favicon.svg') event.respondWith(fresh(request))
 })
 
+/** Open a view, in a tab of the page if there is one. */
+async function open(path) {
+  const [tab] = await clients.matchAll({ type: 'window' })
+  if (!tab) return clients.openWindow(path)
+  await tab.focus()
+  return tab.navigate(path)
+}
+
+/** Keep the page and the files that it names, so that it also opens before they are fetched again. */
+async function keepAll() {
+  const response = await fetch('/', { cache: 'no-store' })
+  const html = await response.clone().text()
+  await keep(response)
+  const named = [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+|\/boot\.js|\/favicon\.svg)"/g)].map((match) => match[1])
+  await Promise.all([...new Set(named)].map((path) => asset(new Request(path)).catch(() => undefined)))
+}
+
 /** Return the page from the server, or the kept one if the server can't be reached. */
 async function view(event) {
   try {
     const response = await fetch(event.request)
-    event.waitUntil(keep(response.clone()))
+    event.waitUntil(keep(response.clone()).catch(() => undefined)) // the disk may be full
     return response
   } catch (error) {
     const kept = await (await caches.open(SHELL)).match('/')
@@ -50,24 +67,39 @@ async function keep(response) {
 
 /** Return a file whose name contains a hash of its content. */
 async function asset(request) {
-  const files = await caches.open(FILES)
-  const kept = await files.match(request)
+  const kept = await found(request)
   if (kept) return kept
   const response = await fetch(request)
-  if (response.ok) await files.put(request, response.clone())
+  if (response.ok) await put(request, response.clone())
   return response
 }
 
 /** Return a file from the server, or the kept one if the server can't be reached. */
 async function fresh(request) {
-  const files = await caches.open(FILES)
   try {
     const response = await fetch(request)
-    if (response.ok) await files.put(request, response.clone())
+    if (response.ok) await put(request, response.clone())
     return response
   } catch (error) {
-    const kept = await files.match(request)
+    const kept = await found(request)
     if (kept) return kept
     throw error
+  }
+}
+
+/** Keep a file. Without storage, or if the disk is full, the page is still served. */
+async function put(request, response) {
+  try {
+    await (await caches.open(FILES)).put(request, response)
+  } catch {
+    // the file is fetched again the next time
+  }
+}
+
+async function found(request) {
+  try {
+    return await (await caches.open(FILES)).match(request)
+  } catch {
+    return undefined // storage is blocked
   }
 }

@@ -206,6 +206,7 @@ export const english = {
     deleted: (count: number) => `${plural(count, 'conversation')} deleted`,
     restored: (count: number) => `${plural(count, 'conversation')} restored`,
     moved: (count: number, project: string) => `${plural(count, 'conversation')} moved to ${project}`,
+    failed: (count: number, reason: string) => `${plural(count, 'conversation')} could not be changed: ${reason}`,
   },
 
   search: {
@@ -486,6 +487,7 @@ export const english = {
     nextTry: (time: string) => `, next try in ${time}`,
     limited: 'The usage limit is reached',
     continues: (time: string) => `, continues in ${time}`,
+    lasting: (time: string) => `, ${time}`,
   },
 
   undo: {
@@ -877,6 +879,7 @@ export const english = {
     testing: 'Testing…',
     submit: 'Test and save',
     remove: 'Remove',
+    removeReally: 'Remove key and address?',
     saved: (model: string, seconds: string) => `${model} responded in ${seconds}. Saved.`,
   },
 

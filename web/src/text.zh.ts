@@ -241,6 +241,7 @@ export const chinese: Text = {
     deleted: (count) => `已删除 ${whole.format(count)} 个对话`,
     restored: (count) => `已恢复 ${whole.format(count)} 个对话`,
     moved: (count, project) => `已将 ${whole.format(count)} 个对话移到“${project}”`,
+    failed: (count, reason) => `${whole.format(count)} 个对话无法更改：${reason}`,
   },
 
   search: {
@@ -517,6 +518,7 @@ export const chinese: Text = {
     nextTry: (time) => `，${spaced(time).trimStart()}后重试`,
     limited: '已达到用量限额',
     continues: (time) => `，${spaced(time).trimStart()}后继续`,
+    lasting: (time) => `，${time}`,
   },
 
   undo: {
@@ -889,6 +891,7 @@ export const chinese: Text = {
     testing: '正在测试…',
     submit: '测试并保存',
     remove: '移除',
+    removeReally: '移除密钥和地址？',
     saved: (model, seconds) => `${model} 已回复，用时 ${seconds}。已保存。`,
   },
 

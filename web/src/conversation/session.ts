@@ -547,12 +547,16 @@ export class Session {
   /** Delete a message: the model, the conversation and search no longer contain it. The notification restores it. */
   async remove(message: Message): Promise<void> {
     const id = message.stored_id ?? message.id
-    const at = this.chat.messages.indexOf(message)
+    const following = this.chat.messages[this.chat.messages.findIndex((one) => one.id === message.id) + 1]?.id
     await conversations.deleteMessage(this.id, id)
     this.chat.messages = this.chat.messages.filter((one) => one.id !== message.id)
     const restore = async () => {
       await conversations.restoreMessage(this.id, id)
-      if (!this.busy) this.chat.messages = this.chat.messages.toSpliced(at, 0, message)
+      const shown = this.chat.messages
+      if (!this.busy && !shown.some((one) => one.id === message.id)) {
+        const at = shown.findIndex((one) => one.id === following) // older messages may have been loaded
+        this.chat.messages = at < 0 ? [...shown, message] : [...shown.slice(0, at), message, ...shown.slice(at)]
+      }
       await this.sync()
     }
     notify(text.message.deleted, { action: { label: text.common.undo, act: () => void restore().catch(notifyError) } })

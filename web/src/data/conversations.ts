@@ -201,8 +201,13 @@ export function useBulkActions() {
   async function each(all: readonly Conversation[], change: Change): Promise<Conversation[]> {
     const results = await Promise.allSettled(all.map(change))
     void client.invalidateQueries({ queryKey: ['conversations'] })
-    const failed = results.find((result) => result.status === 'rejected')
-    if (failed) notifyError(failed.reason)
+    const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+    const [first] = reasons
+    if (reasons.length === 1) notifyError(first)
+    else if (reasons.length) {
+      const reason = first instanceof Error ? first.message : String(first)
+      notifyError(new Error(text.selection.failed(reasons.length, reason)))
+    }
     return all.filter((_, at) => results[at]?.status === 'fulfilled')
   }
   async function run(all: readonly Conversation[], words: (count: number) => string, change: Change, back: Change) {

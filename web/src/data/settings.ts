@@ -86,7 +86,7 @@ export function useProviders() {
 /** Save a provider's key and address after a test, or remove them from the configuration. */
 export function useProviderActions() {
   const client = useQueryClient()
-  const onSuccess = () => client.invalidateQueries()
+  const onSuccess = () => void client.invalidateQueries() // not awaited: the form may be gone before the answer of the last one
   const at = (name: string) => `/providers/${encodeURIComponent(name)}`
   return {
     save: useMutation({

@@ -1,4 +1,4 @@
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { type Provider, useProviderActions } from '@/data/settings'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
@@ -8,7 +8,7 @@ import { Failed } from '@/ui/States'
 import { notify } from '@/ui/toasts'
 
 const words = text.providers
-const OTHER = 'other'
+const OTHER = ''
 const DIALECTS = ['openai-chat', 'openai-responses', 'anthropic', 'google', 'ollama']
 
 interface Props {
@@ -24,20 +24,34 @@ interface Props {
 export function ProviderForm({ providers, chosen, main = false, onClose }: Props) {
   const [name, setName] = useState(chosen?.name ?? providers.find((one) => one.needs_key)?.name ?? OTHER)
   const { save, remove } = useProviderActions()
+  const [isAsking, setIsAsking] = useState(false)
+  const failure = save.error ?? remove.error
+  const problem = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (failure) problem.current?.scrollIntoView({ block: 'nearest' })
+  }, [failure])
   const provider = providers.find((one) => one.name === name)
   const isOwn = provider ? !provider.is_built_in : true
+
+  /** Ask before a provider is removed. */
+  function askToRemove() {
+    if (chosen && isAsking) remove.mutate(chosen.name, { onSuccess: onClose, onSettled: () => setIsAsking(false) })
+    else setIsAsking(true)
+  }
 
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const entered = new FormData(event.currentTarget)
     const value = (field: string) => String(entered.get(field) ?? '').trim()
+    // unchanged values stay as they are in the file, where they may contain variables
+    const changed = (field: 'base_url' | 'dialect') => (value(field) === provider?.[field] ? '' : value(field))
     save.mutate(
       {
         name: name === OTHER ? value('name') : name,
         body: {
           api_key: value('api_key'),
-          base_url: value('base_url'),
-          dialect: value('dialect'),
+          base_url: changed('base_url'),
+          dialect: changed('dialect'),
           model: value('model'),
           main: entered.get('main') === 'on',
         },
@@ -110,7 +124,7 @@ export function ProviderForm({ providers, chosen, main = false, onClose }: Props
             <Field label={words.dialect}>
               {(field) => (
                 <select {...field} name="dialect" defaultValue={provider?.dialect} className={INPUT}>
-                  {DIALECTS.map((one) => (
+                  {[...new Set([...(provider ? [provider.dialect] : []), ...DIALECTS])].map((one) => (
                     <option key={one}>{one}</option>
                   ))}
                 </select>
@@ -128,20 +142,15 @@ export function ProviderForm({ providers, chosen, main = false, onClose }: Props
         <p role="status" className="text-xs text-muted">
           {save.isPending && words.testing}
         </p>
-        {(save.error ?? remove.error) && (
-          <div ref={(shown) => shown?.scrollIntoView({ block: 'nearest' })}>
-            <Failed error={save.error ?? remove.error} />
+        {failure && (
+          <div ref={problem}>
+            <Failed error={failure} />
           </div>
         )}
         <div className="flex flex-wrap justify-end gap-2 pt-1">
           {chosen?.is_saved && (
-            <Button
-              look="danger"
-              className="mr-auto"
-              disabled={remove.isPending}
-              onClick={() => remove.mutate(chosen.name, { onSuccess: onClose })}
-            >
-              {words.remove}
+            <Button look="danger" className="mr-auto" disabled={remove.isPending} onClick={askToRemove}>
+              {isAsking ? words.removeReally : words.remove}
             </Button>
           )}
           <Button look="quiet" onClick={onClose}>

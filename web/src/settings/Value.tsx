@@ -2,7 +2,17 @@ import { clsx } from 'clsx'
 import { Pencil } from 'lucide-react'
 import { type FormEvent, useId, useState } from 'react'
 import { useConfigChange } from '@/data/settings'
-import { hidesSecret, isList, isSimple, type Json, layerOf, read, type Setting, written } from '@/settings/flat'
+import {
+  hasEntries,
+  hidesSecret,
+  isList,
+  isSimple,
+  type Json,
+  layerOf,
+  read,
+  type Setting,
+  written,
+} from '@/settings/flat'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button, IconButton } from '@/ui/Button'
@@ -53,7 +63,7 @@ export function Value({ setting, choices }: Props) {
       ) : (
         <div className="flex min-h-8 min-w-0 items-center gap-2 sm:justify-end">
           <Shown value={value} isDefault={origin === 'default'} />
-          {(isSimple(value) || isList(value)) && (
+          {(isSimple(value) || (isList(value) && !hasEntries(key))) && (
             <IconButton label={words.edit(label || key)} onClick={() => setEditing(true)}>
               <Pencil size={14} aria-hidden />
             </IconButton>

@@ -43,12 +43,22 @@ export function isSimple(value: Json): boolean {
 
 /** Return true if the value is a list of texts, which is edited line by line. */
 export function isList(value: Json): value is string[] {
-  return Array.isArray(value) && value.every((one) => typeof one === 'string')
+  return Array.isArray(value) && value.every((one) => typeof one === 'string' && isLine(one) && !hidesSecret(one))
+}
+
+function isLine(text: string): boolean {
+  return text !== '' && text === text.trim() && !text.includes('\n')
+}
+
+/** Return true if an empty list of the setting would contain mappings instead of texts. */
+export function hasEntries(key: string): boolean {
+  return key === 'permissions.rules' || key.startsWith('hooks.')
 }
 
 /** Parse an entered value with the type of the previous value, so that text such as `20` stays text. */
 export function read(text: string, before: Json): Json {
   if (typeof before === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
+  if (before === null && text.trim() === '') return null
   if (typeof before !== 'number' && before !== null) return text
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text
 }

@@ -22,8 +22,10 @@ interface Props {
 export function CallPreview({ approval, preview }: Props) {
   const { input, command } = approval
   const given: Arguments | null = input && typeof input === 'object' && !Array.isArray(input) ? input : null
-  const line = command || (typeof given?.command === 'string' ? given.command : '')
+  const own = typeof given?.command === 'string' ? given.command : ''
+  const line = command || own
   const access = text.approval.access[String(given?.access)] ?? ''
+  const shown = command ? [] : [...(own ? ['command'] : []), ...(access ? ['access'] : [])]
   const isLocal = line !== '' || typeof given?.path === 'string'
   return (
     <>
@@ -42,7 +44,7 @@ export function CallPreview({ approval, preview }: Props) {
       ) : (
         <>
           {line && <Code text={visible(line)} language="bash" wrapped />}
-          <ArgumentList approval={approval} given={given} shown={command ? [] : ['command', 'access']} />
+          <ArgumentList approval={approval} given={given} shown={shown} />
         </>
       )}
       <Parts parts={approval.parts} line={line} reasons={access === ''} />

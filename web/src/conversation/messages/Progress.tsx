@@ -34,7 +34,7 @@ export function Progress({ message }: { message: Message | undefined }) {
         <span role="status">{label}</span>
         {wait.until !== null
           ? wait.countdown(text.time.elapsed(Math.max(1, seconds)))
-          : seconds >= PATIENCE && `, ${text.time.elapsed(seconds)}`}
+          : seconds >= PATIENCE && text.progress.lasting(text.time.elapsed(seconds))}
       </span>
     </p>
   )
