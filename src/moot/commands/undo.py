@@ -41,7 +41,7 @@ class RedoCommand:
 
 
 class RewindCommand(BaseCommand):
-    help = "Go back to one of your earlier prompts to edit it, and undo the files that changed since then if you like"
+    help = "Edit one of your earlier prompts again, and optionally undo the changes to files since then"
     argument = "[NUMBER] [both|talk|files] [overwrite]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:

@@ -29,7 +29,7 @@ def summary_lines(part: Part) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A summary of a branch up to a message. It applies to every branch that contains this message. Of several, the last one is used."""
+    """A summary of a branch up to a message. It applies to every branch that contains this message. The last one in a branch is used."""
 
     through: str
     """Id of the last summarized message."""

@@ -196,7 +196,7 @@ _EFFECTS: dict[str, frozenset[Effect]] = {
     "execute": frozenset({"execute"}),
     "fetch": frozenset({"network"}),
 }
-"""Possible effects of calls, by kind. A call of any other kind may have any effect."""
+"""Kind of a call → the effects that it may have. Calls of other kinds may have any effect."""
 _ANYTHING: frozenset[Effect] = frozenset({"execute", "write", "network"})
 _LIKE = {"read": "read_file", "search": "search_files", "edit": "edit_file", "execute": "shell", "fetch": "fetch_url"}
 _COMMANDS = ("command", "cmd", "script")

@@ -193,7 +193,7 @@ class _Drawing:
             self._block(block, is_open=piece.open)
 
     def start(self, point: int) -> int:
-        """Return the number of lines up to a point. Points are counted from 1; point 0 is the start."""
+        """Return the number of lines up to a point. Point 0 is the start."""
         return self._points[min(point, len(self._points)) - 1] if point and self._points else 0
 
     def _gap(self, kind: str, *, spaced: bool) -> None:
