@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pexpect
@@ -113,5 +114,24 @@ class PtyScreen:
         self.child.close()
         return self.child.exitstatus if self.child.exitstatus is not None else -(self.child.signalstatus or 0)
 
+    def kill(self, number: int) -> int:
+        """Send a signal that ends moot, which may consist of two processes. Return like `wait_exit` when both have ended."""
+        pid = self.child.pid
+        children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        self.child.kill(number)
+        code, end = self.wait_exit(), time.monotonic() + 60
+        while any(map(is_running, children)):
+            assert time.monotonic() < end, "the conversation continues without its terminal"
+            time.sleep(0.01)
+        return code
+
     def close(self) -> None:
         self.child.close(force=True)
+
+
+def is_running(process: int) -> bool:
+    """Return true if the process exists and has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False

@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from e2e.cli_process import MootProcess
-from e2e.pty_screen import CLEARS, PtyScreen
+from e2e.pty_screen import CLEARS, PtyScreen, is_running
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
@@ -264,13 +264,6 @@ def test_leaving_during_an_answer_asks_and_the_run_continues_in_the_background(m
     assert texts[0].startswith("word0 ") and texts[0].endswith(" word139") and texts[1] == "Hello **you** and `code`."
 
 
-def is_running(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
-
-
 def test_an_answer_can_be_stopped_when_leaving(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("count" + ENTER)
     screen.wait_for("word20")
@@ -279,6 +272,23 @@ def test_an_answer_can_be_stopped_when_leaving(screen: PtyScreen, moot: MootProc
     screen.send(DOWN + ENTER)
     assert screen.wait_exit() == 0
     assert [one["status"] for one in stored(moot)] == ["finished", "cancelled"] and runs_of(moot) == []
+
+
+def test_a_dumb_terminal_asks_before_it_leaves_a_running_answer(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, term="dumb", columns=160)
+    screen.wait_for(">", START)
+    screen.send("tally" + ENTER)
+    wait_until(screen, lambda: bool(runs_of(moot)))
+    screen.send("exit" + ENTER)
+    shown = screen.wait_for("q = close:")
+    assert "1  Detach" in shown and "2  Stop" in shown
+    screen.send("q" + ENTER)
+    screen.send("/bg" + ENTER)
+    screen.wait_for("The answer continues in the background. To follow it: moot chat attach")
+    assert screen.wait_exit() == 0
+    [run] = runs_of(moot)
+    moot.run("chat", "stop", run["conversation"])
+    wait_until(screen, lambda: not is_running(run["pid"]))
 
 
 def test_esc_twice_rewinds_to_an_earlier_prompt(screen: PtyScreen, moot: MootProcess) -> None:
@@ -363,7 +373,7 @@ def test_a_narrow_screen_can_be_resized_during_an_answer(moot: MootProcess) -> N
 
 
 def test_a_print_only_terminal_gets_lines(moot: MootProcess) -> None:
-    screen = PtyScreen(moot, term="dumb")
+    screen = PtyScreen(moot, term="dumb", columns=160)
     screen.wait_for(">", START)
     screen.send("hi\n")
     screen.wait_for("Hello **you** and `code`.")
@@ -396,8 +406,7 @@ def test_a_draft_and_half_an_answer_survive_a_kill_and_a_hang_up(moot: MootProce
         screen.wait_for("1 queued")
         screen.send(thought)
         wait_until(screen, partial(kept, drafts, thought.encode()))
-        screen.child.kill(end)
-        assert screen.wait_exit() in (-signal.SIGKILL, 128 + signal.SIGHUP)
+        assert screen.kill(end) in (-signal.SIGKILL, 128 + signal.SIGHUP)
         answer = stored(moot)[1]
         assert (answer["status"], "word5 " in answer["parts"][-1]["text"]) == ("interrupted", True)
     again = PtyScreen(moot, "chat", "continue", "1")

@@ -110,8 +110,7 @@ def test_shell_output_survives_a_kill_and_is_sent_with_the_next_prompt(moot: Moo
     screen.wait_for(">" if term == "dumb" else "scripted@mine · ask", START)
     screen.send("!echo said before the end" + ENTER)
     screen.wait_for("sent to the model with your next prompt")
-    screen.child.kill(signal.SIGKILL)
-    assert screen.wait_exit() == -signal.SIGKILL
+    assert screen.kill(signal.SIGKILL) == -signal.SIGKILL
     again = PtyScreen(moot, term=term)
     again.wait_for("The output of a shell command will be sent with your next prompt.", START)
     again.send("what was it?" + ENTER)

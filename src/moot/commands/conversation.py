@@ -102,7 +102,6 @@ class BackgroundCommand(BaseCommand):
     argument = ""
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
-        await context.require_current()
         return [Quit(detaches=True)]
 
 

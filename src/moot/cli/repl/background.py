@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Literal, cast
 
 import anyio
 
@@ -11,6 +13,7 @@ from moot.cli.terminal.foreground import foreground
 from moot.cli.terminal.prompts.items import Column, Item
 from moot.cli.terminal.prompts.pick import pick
 from moot.engine import Engine
+from moot.errors import UsageError
 from moot.types.run import OPEN, Run, RunStatus
 
 Exit = Literal["detach", "stop", "stay"]
@@ -18,6 +21,8 @@ Exit = Literal["detach", "stop", "stay"]
 _WORKING: frozenset[RunStatus] = frozenset({"queued", "running"})
 _SECONDS = 0.5
 """Time between two checks whether an outside agent's question was answered."""
+_SETTLE_SECONDS = 10.0
+"""Maximum time for the follow-up work of a run that has ended."""
 
 
 async def unfinished(engine: Engine) -> list[Run]:
@@ -26,8 +31,39 @@ async def unfinished(engine: Engine) -> list[Run]:
     return [run for run in here if run.status in _WORKING or (run.agent_type != "moot" and run.status in OPEN)]
 
 
-async def ask_exit(engine: Engine, conversation: str | None, output: Output) -> Exit:
-    """Ask what to do with the runs of this process before the user leaves. Return "stay" if the user doesn't want to leave."""
+async def conversation_of(engine: Engine, runs: Sequence[Run]) -> str | None:
+    """Return the conversation of the runs, or None if they belong to several. Sub-agents belong to the run that started them."""
+    found: set[str] = set()
+    for run in runs:
+        while run.parent_run is not None:
+            run = await engine.store.records.run(run.parent_run)
+        found.add(run.conversation)
+    return found.pop() if len(found) == 1 else None
+
+
+async def confirm_exit(engine: Engine, output: Output, suspend_for: Callable[[Callable[[], Awaitable[Exit]]], Awaitable[Exit]]) -> Exit:
+    """Ask what to do with running answers before the user leaves, and stop them if the user chooses that.
+
+    Return "stop" without asking if there are none. `suspend_for` runs a function that reads the terminal.
+    """
+    if not (runs := await unfinished(engine)):
+        return "stop"
+    choice = await suspend_for(partial(_ask, engine, runs, output))
+    if choice == "stop":
+        await stop_all(engine)
+    return choice
+
+
+async def check_detach(engine: Engine) -> None:
+    """Raise UsageError if there is nothing to detach from, or if this system can't."""
+    if foreground() is None:
+        raise UsageError("This terminal can't be left while an answer is running.", fix="Use /new and continue here.")
+    if not await unfinished(engine):
+        raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
+
+
+async def _ask(engine: Engine, runs: Sequence[Run], output: Output) -> Exit:
+    conversation = await conversation_of(engine, runs)
     follow = f"moot chat attach {conversation[:13]}" if conversation is not None else "moot ps"
     resume = f"moot chat continue {conversation[:13]}" if conversation is not None else "moot chat list"
     items = [
@@ -38,7 +74,14 @@ async def ask_exit(engine: Engine, conversation: str | None, output: Output) -> 
         items.insert(0, Item("detach", ("Detach", f"the answer continues in the background; {follow}")))
     columns = (Column(width=8), Column(width=60, rank=1, grows=True))
     picked = await pick(items, title="An answer is running. Exit?", output=output, columns=columns)
-    return "stay" if picked is None else "detach" if picked.item.key == "detach" else "stop" if picked.item.key == "stop" else "stay"
+    return cast("Exit", picked.item.key) if picked is not None else "stay"
+
+
+async def follow_notice(engine: Engine) -> str:
+    """Return the notice that is printed when the user detaches."""
+    conversation = await conversation_of(engine, await unfinished(engine))
+    command = f": moot chat attach {conversation[:13]}" if conversation is not None else ", run moot ps"
+    return f"The answer continues in the background. To follow it{command}"
 
 
 async def stop_all(engine: Engine) -> None:
@@ -50,6 +93,9 @@ async def stop_all(engine: Engine) -> None:
 
 async def finish(engine: Engine) -> None:
     """Wait until no run needs this process any more."""
-    while runs := await unfinished(engine):
+    while True:
+        await engine.runs.settle(_SETTLE_SECONDS)  # the end of a sub-agent resumes its parent
+        if not (runs := await unfinished(engine)):
+            return
         if (await engine.runs.wait(runs[0].id)).status == "waiting":
             await anyio.sleep(_SECONDS)

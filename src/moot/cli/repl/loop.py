@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 
 import anyio
 
@@ -46,16 +46,25 @@ def log_to(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[No
         root.handlers = before
 
 
-_FINISH = "moot.cli.repl.background:finish"
+_BACKGROUND = "moot.cli.repl.background"
 _SCREEN, _PLAIN = "moot.cli.repl.screen:ReplScreen", "moot.cli.repl.plain:PlainRepl"
 """Import paths, loaded on first use, because a dumb terminal does not need prompt-toolkit."""
 
 
-async def _end_with(link: Foreground) -> None:
-    """End moot at once if the process that the shell waits for is killed, as if moot itself had been killed."""
-    await anyio.wait_readable(link.pipe)
-    if not link.detached:
-        os.kill(os.getpid(), signal.SIGKILL)
+@asynccontextmanager
+async def _bound_to(link: Foreground | None) -> AsyncGenerator[None, None]:
+    """Within this block, moot ends at once if the process that the shell waits for is killed, as if moot itself had been killed."""
+
+    async def end() -> None:
+        if link is not None:
+            await anyio.wait_readable(link.pipe)
+            if not link.detached:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(end)
+        yield
+        group.cancel_scope.cancel()
 
 
 async def run_repl(
@@ -75,10 +84,11 @@ async def run_repl(
     loader = configured_loader(output)
     write_notes(output, loader.current.notes)
     overrides = overrides or RunOverrides()
-    if conversation is None and needs_main_model(loader.current.settings, overrides.agent, overrides.model):
-        await ensure_model(loader, output, yes=yes)
     exit_code, detaches, link = 0, False, foreground()
-    async with open_watched(loader, output) as engine:
+    if conversation is None and needs_main_model(loader.current.settings, overrides.agent, overrides.model):
+        async with _bound_to(link):
+            await ensure_model(loader, output, yes=yes)
+    async with _bound_to(link), open_watched(loader, output) as engine:
         context = CommandContext(engine, directory or str(here()), overrides=overrides, further_folders=list(allowed))
         if conversation is not None and allowed:
             existing = await engine.store.conversations.get(conversation)
@@ -95,17 +105,14 @@ async def run_repl(
                         repl.handle_signal(number)
 
             group.start_soon(watch_signals)
-            if link is not None:
-                group.start_soon(_end_with, link)
             with log_to(repl.log, loader.current.secrets) if output.stderr_terminal else nullcontext():
                 await repl.run(conversation, prompt)
             detaches = repl.detaches
             group.cancel_scope.cancel()
         if detaches and link is not None:
-            where = f": moot chat attach {context.conversation[:13]}" if context.conversation is not None else ""
-            output.say(f"The answer continues in the background. To follow it{where or ', run moot ps'}", "dim")
+            output.say(await attribute(f"{_BACKGROUND}:follow_notice")(engine), "dim")
             link.detach()
-            await attribute(_FINISH)(engine)
+            await attribute(f"{_BACKGROUND}:finish")(engine)
             return 0
     if context.conversation is not None and not exit_code:
         output.say(f"To continue: moot chat continue {context.conversation[:13]}", "dim")

@@ -17,15 +17,15 @@ from anyio.abc import TaskGroup
 
 from moot.cli.approvals.requests import decide
 from moot.cli.console.output import Output
+from moot.cli.repl.background import Exit, check_detach, confirm_exit
 from moot.cli.repl.conversation import InteractiveConversation
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
-from moot.cli.terminal.foreground import foreground
 from moot.cli.terminal.look import look_of
 from moot.commands import CommandContext
-from moot.errors import MootError, UsageError
+from moot.errors import MootError
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.message import Part
@@ -71,10 +71,13 @@ class PlainRepl:
             await self._run_action(lambda: self._input.prompt(prompt, ""))
         elif await self._conversation.unanswered():
             await self._run_action(self._conversation.answer)
+        line: str | None = ""
         while not self._left:
-            line = await self._read_line()
-            if line is None:
+            before, line = line, await self._read_line()
+            if line is None and before is None:  # the input has ended for good
                 self._end()
+            elif line is None:
+                await self._run_action(self.leave)
             elif line.strip():
                 await self._run_action(lambda text=line: self._input.line(text, echoed=True))
                 await self.save()
@@ -88,10 +91,12 @@ class PlainRepl:
         self._reading.cancel()
 
     async def leave(self, *, detaches: bool = False) -> None:
-        if detaches and (foreground() is None or self._conversation.live is None):
-            raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
-        self.detaches = detaches
-        self._end()
+        if detaches:
+            await check_detach(self._context.engine)
+        choice: Exit = "detach" if detaches else await confirm_exit(self._context.engine, self.output, self.suspend_for)
+        if choice != "stay":
+            self.detaches = choice == "detach"
+            self._end()
 
     def handle_signal(self, number: int) -> None:
         """Stop the answer on the first Ctrl+C, and exit on the second or at another signal."""

@@ -26,7 +26,6 @@ from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_status
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
-from moot.cli.terminal.foreground import foreground
 from moot.cli.terminal.look import look_of
 from moot.cli.terminal.prompts.editor import edit_text
 from moot.cli.terminal.prompts.items import Item
@@ -34,7 +33,7 @@ from moot.cli.terminal.prompts.pick import pick
 from moot.commands import CommandContext
 from moot.convert.files.attachments import readable_prompt
 from moot.engine import Engine
-from moot.errors import MootError, UsageError
+from moot.errors import MootError
 from moot.plugins.registry import attribute
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
@@ -190,30 +189,17 @@ class ReplScreen:
 
     async def leave(self, *, detaches: bool = False) -> None:
         try:
-            await (self._detach() if detaches else self._leave())
+            if detaches:
+                await attribute(f"{_BACKGROUND}:check_detach")(self._context.engine)
+                choice = "detach"
+            else:
+                confirm: Callable[..., Awaitable[str]] = attribute(f"{_BACKGROUND}:confirm_exit")
+                choice = await confirm(self._context.engine, self._output, self._terminal.suspend_for)
+            if choice != "stay":
+                self.detaches = choice == "detach"
+                self._terminal.leave()
         finally:
             self._leaving = False
-
-    async def _leave(self) -> None:
-        if await attribute(f"{_BACKGROUND}:unfinished")(self._context.engine):
-            ask: Callable[..., Awaitable[str]] = attribute(f"{_BACKGROUND}:ask_exit")
-            work = partial(ask, self._context.engine, self._context.conversation, self._output)
-            match await self._terminal.suspend_for(work):
-                case "detach":
-                    self.detaches = True
-                case "stop":
-                    await attribute(f"{_BACKGROUND}:stop_all")(self._context.engine)
-                case _:
-                    return
-        self._terminal.leave()
-
-    async def _detach(self) -> None:
-        if foreground() is None:
-            raise UsageError("This terminal can't be left while an answer is running.", fix="Use /new and continue here.")
-        if not await attribute(f"{_BACKGROUND}:unfinished")(self._context.engine):
-            raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
-        self.detaches = True
-        self._terminal.leave()
 
     def handle_signal(self, number: int) -> None:
         """Handle SIGINT like Ctrl+C, and end `run` at other signals."""

@@ -63,6 +63,7 @@ def split() -> None:
     gc.freeze()
     parent, (reader, writer) = os.getpid(), os.pipe()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD, _DETACH})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if its parent ignores it, the kernel reports no end of a child
     child = os.fork()
     if child:
         os.close(reader)
@@ -79,7 +80,7 @@ def _wait(child: int) -> None:
         if found.si_signo == _DETACH:
             os._exit(0)
         if found.si_signo != signal.SIGCHLD:
-            if found.si_code <= _FROM_KERNEL:
+            if found.si_code <= _FROM_KERNEL or found.si_signo == signal.SIGHUP:  # a closed terminal sends it to one process only
                 with suppress(ProcessLookupError):
                     os.kill(child, found.si_signo)
             continue

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
@@ -240,8 +240,9 @@ def _top(path: str) -> PurePosixPath:
 
 def _words(file: Path) -> Iterator[bytes]:
     """Yield everything in a file that could be an id. Very large files are not read."""
-    if not file.is_symlink() and file.stat().st_size <= _READ:
-        yield from (found[0] for found in _WORD.finditer(file.read_bytes()))
+    with suppress(FileNotFoundError):  # a copy that runs meanwhile removes files that no longer exist on the other machine
+        if not file.is_symlink() and file.stat().st_size <= _READ:
+            yield from (found[0] for found in _WORD.finditer(file.read_bytes()))
 
 
 def _base(name: str) -> str:
