@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,3 +136,11 @@ def is_running(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
+
+
+def wait_until(screen: PtyScreen, true: Callable[[], object], seconds: float = 60) -> None:
+    """Read the screen until the function returns something true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"it did not come about:\n{screen.text}"
+        screen.read(0.05)

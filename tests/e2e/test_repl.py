@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pexpect
 import pytest
 
 from e2e.cli_process import MootProcess
-from e2e.pty_screen import CLEARS, PtyScreen, is_running
+from e2e.pty_screen import CLEARS, PtyScreen, wait_until
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
@@ -38,7 +37,6 @@ class UnderShell(MootProcess):
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="count", text=" ".join(f"word{n}" for n in range(400)), chunk_size=9, delay=0.05, times=0),
-        Reply(when="tally", text=" ".join(f"word{n}" for n in range(140)), chunk_size=9, delay=0.04, times=0),
         Reply(when="write it", tool_calls=[ToolCall("write_file", {"path": "made.txt", "content": "x"})], times=1),
         Reply(when="look around", tool_calls=[ToolCall("shell", {"command": "sleep 2"})], times=1),
         Reply(when="", text="Hello **you** and `code`.", times=0),
@@ -54,13 +52,6 @@ def screen(moot: MootProcess) -> Iterator[PtyScreen]:
     yield screen
     screen.close()
     assert not CLEARS.search(screen.raw)
-
-
-def wait_until(screen: PtyScreen, true: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"it did not come about:\n{screen.text}"
-        screen.read(0.05)
 
 
 def kept(folder: Path, text: bytes) -> bool:
@@ -229,66 +220,6 @@ def test_enter_runs_the_highlighted_command_also_before_the_menu_appears(screen:
     screen.wait_for("› /mode edits")
     screen.send(ENTER)
     screen.wait_for("· edits")
-
-
-def runs_of(moot: MootProcess) -> list[Any]:
-    return json.loads(moot.run("ps", "--json").stdout)["data"]
-
-
-def test_leaving_during_an_answer_asks_and_the_run_continues_in_the_background(moot: MootProcess) -> None:
-    screen = PtyScreen(moot)
-    screen.wait_for(READY, START)
-    screen.send("tally" + ENTER)
-    screen.wait_for("word20")
-    screen.send("\x04")
-    shown = screen.wait_for("An answer is running. Exit?")
-    assert (
-        "the answer continues in the background; moot chat attach 01" in shown and "the text so far is kept; moot chat continue 01" in shown
-    )
-    screen.send(ESCAPE)
-    screen.wait_for("word30")
-    screen.send("hi" + ENTER)
-    screen.wait_for("1 queued")
-    screen.send("/bg" + ENTER)
-    screen.wait_for("The answer continues in the background. To follow it: moot chat attach")
-    assert screen.wait_exit() == 0, "the shell has the terminal back"
-    screen.close()
-    run, queued = runs_of(moot)
-    assert (run["status"], queued["status"], run["pid"]) == ("running", "queued", queued["pid"])
-    end = time.monotonic() + 60
-    while is_running(run["pid"]):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    assert runs_of(moot) == []
-    texts = [one["parts"][-1]["text"] for one in stored(moot) if one["role"] == "assistant"]
-    assert texts[0].startswith("word0 ") and texts[0].endswith(" word139") and texts[1] == "Hello **you** and `code`."
-
-
-def test_an_answer_can_be_stopped_when_leaving(screen: PtyScreen, moot: MootProcess) -> None:
-    screen.send("count" + ENTER)
-    screen.wait_for("word20")
-    screen.send("\x04")
-    screen.wait_for("An answer is running. Exit?")
-    screen.send(DOWN + ENTER)
-    assert screen.wait_exit() == 0
-    assert [one["status"] for one in stored(moot)] == ["finished", "cancelled"] and runs_of(moot) == []
-
-
-def test_a_dumb_terminal_asks_before_it_leaves_a_running_answer(moot: MootProcess) -> None:
-    screen = PtyScreen(moot, term="dumb", columns=160)
-    screen.wait_for(">", START)
-    screen.send("tally" + ENTER)
-    wait_until(screen, lambda: bool(runs_of(moot)))
-    screen.send("exit" + ENTER)
-    shown = screen.wait_for("q = close:")
-    assert "1  Detach" in shown and "2  Stop" in shown
-    screen.send("q" + ENTER)
-    screen.send("/bg" + ENTER)
-    screen.wait_for("The answer continues in the background. To follow it: moot chat attach")
-    assert screen.wait_exit() == 0
-    [run] = runs_of(moot)
-    moot.run("chat", "stop", run["conversation"])
-    wait_until(screen, lambda: not is_running(run["pid"]))
 
 
 def test_esc_twice_rewinds_to_an_earlier_prompt(screen: PtyScreen, moot: MootProcess) -> None:
