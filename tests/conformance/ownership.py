@@ -252,6 +252,7 @@ UNNAMED = {
     "knowledge.embed",
     "blobs.put",
     "blobs.put_all",
+    "blobs.stage",
     "blobs.put_from",
     "imports.add",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.stores import end, frame, prompt
-from moot.errors import Busy, NotFound, StoreError, UsageError
+from moot.errors import Busy, FenceLost, NotFound, StoreError, UsageError
 from moot.store.migrations import released
 from moot.types.approval import Answer, Approval
 from moot.types.chunk import tool_output
@@ -84,6 +84,25 @@ async def test_exchanges_are_opened_and_closed(store: Store) -> None:
     assert await store.records.exchange("x2") is None
     with pytest.raises(StoreError, match="x2"):
         await store.log.append(first.conversation.id, [], fence=first.fence, changes=[CloseExchange("x2", "cut")])
+
+
+async def test_the_pieces_of_a_request_are_stored_with_its_start(store: Store) -> None:
+    first, other = await store.records.submit(prompt()), await store.records.submit(prompt())
+    pieces = await store.blobs.stage((b"[", b"x" * 300_000), "application/json")
+    for blob in pieces.blobs:
+        with pytest.raises(NotFound):
+            await store.blobs.get(blob.sha256)
+    names = ("x1", first.run.id, first.conversation.id)
+    exchange = Exchange(*names, "answer", "openai-chat", "openai-chat/1", "p", "m", ExchangeOptions(), {"pieces": pieces.hashes})
+    changes = [OpenExchange(exchange, pieces)]
+    assert other.fence is not None
+    with pytest.raises(FenceLost):
+        await store.log.append(first.conversation.id, [], fence=replace(other.fence, run=first.run.id, number=9), changes=changes)
+    with pytest.raises(NotFound):
+        await store.blobs.get(pieces.blobs[0].sha256)
+    await store.log.append(first.conversation.id, [], fence=first.fence, changes=changes)
+    assert [await store.blobs.get(blob.sha256) for blob in pieces.blobs] == [b"[", b"x" * 300_000]
+    assert [await store.blobs.about(blob.sha256) for blob in pieces.blobs] == [*pieces.blobs]
 
 
 # ── conversations ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -76,10 +76,10 @@ async def test_a_model_call_interrupted_by_a_crash_is_closed_by_the_next_prompt(
     async with stage([Reply(text="fresh", times=0)]) as on:
         dead = await orphan(on)
         translator = DIALECTS.make("openai-chat").translator
-        request = await on.engine.store.blobs.put(b"{}", "application/json")
+        pieces = await on.engine.store.blobs.stage((b"{}",), "application/json")
         exchange = Exchange(
             *(exchange_id(dead.run.id, 1, 0), dead.run.id, dead.conversation.id, "answer", "openai-chat"),
-            *(f"{translator.name}/{translator.version}", "mine", "scripted", ExchangeOptions("1.0", 1), {"pieces": [request.sha256]}),
+            *(f"{translator.name}/{translator.version}", "mine", "scripted", ExchangeOptions("1.0", 1), {"pieces": pieces.hashes}),
         )
         head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(1, 0), body=start_body(exchange, "scripted@mine"))
         raw = b'data: {"choices":[{"index":0,"delta":{"content":"Half of"}}]}\n\n'
@@ -90,7 +90,7 @@ async def test_a_model_call_interrupted_by_a_crash_is_closed_by_the_next_prompt(
             dead.conversation.id,
             [event._replace(run=dead.run.id) for event in (border, head, said)],
             fence=dead.fence,
-            changes=[OpenExchange(exchange)],
+            changes=[OpenExchange(exchange, pieces)],
         )
         await on.ask("go on", conversation=dead.conversation.id)
         stored = await on.engine.store.records.exchange(exchange.id)
@@ -118,11 +118,11 @@ async def test_a_model_call_that_ends_during_a_cancel_is_logged_with_its_end(sta
     async with stage([]) as on:
         on.engine.settings.agents["tried"] = Agent()
         leg = await services.leg_of(services.Stage(on.engine, on.directory), "go")
-        request = await on.engine.store.blobs.put(b"{}", "application/json")
+        pieces = await on.engine.store.blobs.stage((b"{}",), "application/json")
         scope = anyio.CancelScope()
         choice: Any = replace(await on.engine.providers.choice("main"), provider=_CancelledAtItsEnd(scope))
         id = exchange_id(leg.fence.run, 1, 0)
-        wanted = Request(id, ModelRequest(b"{}", "scripted"), {"pieces": [request.sha256]}, 1)
+        wanted = Request(id, ModelRequest(b"{}", "scripted"), pieces, 1)
         with scope:
             await converse(leg, Position(), choice, wanted, run=leg.fence.run, conversation=leg.fence.conversation, number=0)
         stored = await on.engine.store.records.exchange(id)

@@ -133,12 +133,13 @@ async def converse(
         provider=choice.provider.name,
         model=choice.model.wire_name,
         options=options,
-        request=request.manifest,
+        request={"pieces": request.pieces.hashes},
     )
     head = (chunk.START_STEP,) if first else ()
     body = start_body(exchange, str(choice.model.id), request.tools)
     await context.append(
-        Event("exchange", head, None, run, exchange.id, "start", llm_key(step, number), body), changes=(OpenExchange(exchange),)
+        Event("exchange", head, None, run, exchange.id, "start", llm_key(step, number), body),
+        changes=(OpenExchange(exchange, request.pieces),),
     )
     point("exchange.started")
     spoils = translator if isinstance(translator, DetectsFailure) else None

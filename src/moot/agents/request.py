@@ -17,7 +17,7 @@ from moot.convert.files.head import Head, head_of
 from moot.errors import MootError, Refused
 from moot.plugins import Registry
 from moot.types import chunk
-from moot.types.blob import Blobs
+from moot.types.blob import Blobs, StagedBlobs
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.context import Choice, RunContext, StepSetup
@@ -151,7 +151,8 @@ class Request:
 
     exchange: str
     wire: ModelRequest
-    manifest: JsonObject
+    pieces: StagedBlobs
+    """Its bytes in pieces, which are stored with the start of the exchange."""
     tokens: int
     """Estimated tokens of its history."""
     tools: tuple[str, ...] = ()
@@ -159,7 +160,7 @@ class Request:
 
 
 async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange: str, *, tools: tuple[Tool, ...], budget: int) -> Request:
-    """Build the request of one attempt. The pieces of its manifest are stored before it is sent."""
+    """Build the request of one attempt."""
     definitions = offered(setup, tools)
     kept = await request_messages(context, setup, definitions, budget)
     files = Files(context.ports.blobs, context.ports.documents, choice.model)
@@ -168,10 +169,9 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
         await context.append(Event("chunks", notes))
         point("picture.noted")
     pieces = split(body)
-    blobs = await context.ports.blobs.put_all(pieces, "application/json")
-    manifest: JsonObject = {"pieces": [blob.sha256 for blob in blobs]}
+    staged = await context.ports.blobs.stage(pieces, "application/json")
     wire = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange)
-    return Request(exchange, wire, manifest, sum(len(piece) for piece in pieces) // 4, tuple(tool.name for tool in tools))
+    return Request(exchange, wire, staged, sum(len(piece) for piece in pieces) // 4, tuple(tool.name for tool in tools))
 
 
 async def body_of(

@@ -15,6 +15,7 @@ from moot.agents.model_call import settle_exchange
 from moot.agents.request import split
 from moot.errors import ProviderError
 from moot.runtime.runtime import Runtime
+from moot.types.blob import StagedBlobs
 from moot.types.chunk import Chunk
 from moot.types.context import Choice
 from moot.types.event import REFUSED, Event, Raw
@@ -87,7 +88,7 @@ async def _recording(
     dialect: str,
 ) -> _Recording:
     owner = (await runtime.store.conversations.get(conversation)).owner
-    blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json" if len(pieces) > 1 else "application/octet-stream")
+    staged = await runtime.store.of(owner).blobs.stage(pieces, "application/json" if len(pieces) > 1 else "application/octet-stream")
     exchange = Exchange(
         id=f"{conversation}:{purpose}:{new_id()}",  # random: the call is never resumed, so its id need not be reproducible
         run="",
@@ -98,9 +99,9 @@ async def _recording(
         provider=choice.provider.name,
         model=choice.model.wire_name,
         options=ExchangeOptions(extra={"provider": choice.provider.name}),
-        request={"pieces": [blob.sha256 for blob in blobs]},
+        request={"pieces": staged.hashes},
     )
-    return _Recording(runtime, choice, exchange, translator, translator.open(exchange.options))
+    return _Recording(runtime, choice, exchange, staged, translator, translator.open(exchange.options))
 
 
 @dataclass(slots=True)
@@ -110,6 +111,7 @@ class _Recording:
     runtime: Runtime
     choice: Choice
     exchange: Exchange
+    pieces: StagedBlobs
     translator: Translator[Any]
     state: Any
     chunks: list[Chunk] = field(default_factory=list[Chunk])
@@ -127,7 +129,7 @@ class _Recording:
     async def _run(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
         """Run the exchange, and record it even if it fails. Cancellation propagates."""
         start = Event("exchange", exchange=self.exchange.id, phase="start", body=start_body(self.exchange, str(self.choice.model.id)))
-        await self._append([start], OpenExchange(self.exchange))
+        await self._append([start], OpenExchange(self.exchange, self.pieces))
         try:
             async with aclosing(reads()) as all_reads:
                 async for raws in all_reads:

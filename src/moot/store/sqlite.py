@@ -187,7 +187,7 @@ class SqliteStore(_Parts):
         events = Events()
         indexer, meaning, files = FileLock(state / "indexer.lock"), FileLock(state / "meaning.lock"), BlobFiles(path.parent / "blobs")
         super().__init__(_Base(self._writer, self._reader, events, indexer, meaning, files, clock), None)
-        self.log = EventLog(self._writer, self._reader, events)
+        self.log = EventLog(self._writer, self._reader, events, files.has)
         self.records = RunRecords(self._writer, self._reader, events)
         self.tokens = AccessTokens(self._writer, self._reader, clock)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from moot.types.canonical import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,20 @@ class Blob:
     size: int
     """Size in bytes."""
     media_type: str = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBlobs:
+    """Blobs that the store stores together with a change that refers to them. Large ones are already on disk."""
+
+    blobs: tuple[Blob, ...]
+    small: Mapping[str, bytes]
+    """Hash → content of each blob that is not on disk yet."""
+
+    @property
+    def hashes(self) -> list[Json]:
+        """The hashes of the blobs, in order."""
+        return [blob.sha256 for blob in self.blobs]
 
 
 class Blobs(Protocol):
@@ -31,6 +47,10 @@ class Blobs(Protocol):
 
     async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
         """Store several blobs in one transaction and return them in order."""
+        ...
+
+    async def stage(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> StagedBlobs:
+        """Prepare several blobs for a change that stores them, such as `OpenExchange`. Until then, they can't be read."""
         ...
 
     async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:

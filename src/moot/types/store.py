@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval, Grants
-from moot.types.blob import Blobs
+from moot.types.blob import Blobs, StagedBlobs
 from moot.types.budget import Period
 from moot.types.canonical import Json, JsonObject
 from moot.types.channel import ChannelAnswers
@@ -116,6 +116,7 @@ class HandleInbox:
 @dataclass(frozen=True, slots=True)
 class OpenExchange:
     exchange: Exchange
+    pieces: StagedBlobs | None = None  # None if the pieces of its request are already stored
 
 
 @dataclass(frozen=True, slots=True)

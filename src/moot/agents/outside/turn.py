@@ -87,6 +87,7 @@ class Turn:
     ) -> Turn:
         """Open the exchange. `prompt` is the agent's input. `extra` is JSON to pass to the translator."""
         service = request.run.agent_type
+        pieces = await context.ports.blobs.stage((prompt,), "text/plain")
         ids = tuple(str(part.get("toolCallId")) for part in context.message().parts if is_tool(part))
         exchange = Exchange(
             id=exchange_id(request.run.id, number, 0),
@@ -98,13 +99,13 @@ class Turn:
             provider=service,
             model=model,
             options=ExchangeOptions(f"{number}.0", number, ids, extra or {}),
-            request={"pieces": [(await context.ports.blobs.put(prompt, "text/plain")).sha256]},
+            request={"pieces": pieces.hashes},
         )
         translator_options: JsonObject = {"tool_call_ids": list[Json](ids), "extra": exchange.options.extra}
         # the model is the agent's own: `model@provider` would become the conversation's model
         body: JsonObject = {**start_body(exchange, ""), "converter": exchange.converter, "options": translator_options}
         head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body=body)
-        await context.append(head, changes=(OpenExchange(exchange),))
+        await context.append(head, changes=(OpenExchange(exchange, pieces),))
         point("agent.begun")
         return cls(request, context, translator, exchange, number)
 

@@ -22,7 +22,7 @@ from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, in_project, options_of, step_setup
 from moot.types import chunk
-from moot.types.blob import Blob, Blobs
+from moot.types.blob import Blob, Blobs, StagedBlobs
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.context import AgentService, Choice, Result, RunContext, StepSetup, ToolHooks, Verdict, Work
 from moot.types.conversation import STEP_SETTINGS, Conversation, Project
@@ -414,6 +414,9 @@ class _Reading:
 
     async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
         return [await self.put(piece, media_type) for piece in pieces]
+
+    async def stage(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> StagedBlobs:
+        return StagedBlobs(tuple(await self.put_all(pieces, media_type)), {})
 
     async def about(self, sha256: str) -> Blob:
         return await self.inner.about(sha256)

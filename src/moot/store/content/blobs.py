@@ -14,6 +14,7 @@ from typing import Any
 from anyio import to_thread
 
 from moot.errors import LimitReached, NotFound, StoreCorrupt, StoreError, StoreFull
+from moot.store.database.blob_rows import insert_blobs
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.locks import sync_folder
 from moot.store.database.reader import Reader
@@ -21,7 +22,7 @@ from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
 from moot.store.lookup import OWNED
 from moot.store.tree.projects import ensure_project
-from moot.types.blob import Blob
+from moot.types.blob import Blob, StagedBlobs
 from moot.types.conversation import DEFAULT_PROJECT
 from moot.types.token import LOCAL_USER
 
@@ -30,9 +31,6 @@ PACKED = 256 << 10
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REMEMBERED = 1024
 _AT_ONCE = 64 << 10  # maximum total bytes hashed on the event loop: a sixth of a millisecond
-_NAMED = 500  # blobs looked up in one statement
-FRESH = 60_000
-"""Milliseconds during which a new unreferenced blob is not deleted while a run is active, because the run may be about to reference it."""
 
 
 class IncomingFile:
@@ -85,6 +83,10 @@ class BlobFiles:
 
     def path(self, sha256: str) -> Path:
         return self.folder / sha256[:2] / sha256
+
+    def has(self, sha256: str) -> bool:
+        """Return true if the blob's file exists."""
+        return self.path(sha256).exists()
 
     def begin(self) -> IncomingFile:
         """Create a file that gets its final name once it is complete. Raise StoreFull if that fails."""
@@ -142,22 +144,25 @@ class ContentStore:
         return (await self.put_all((data,), media_type))[0]
 
     async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
+        staged = await self.stage(pieces, media_type)
+        return await self._writer.write(partial(_put, self._files, staged, self._owner or LOCAL_USER))
+
+    async def stage(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> StagedBlobs:
         def hashed() -> list[str]:
             return [hashlib.sha256(piece).hexdigest() for piece in pieces]
 
         # hashing a few small blobs takes less time than waking the other thread
         names = hashed() if sum(map(len, pieces)) <= _AT_ONCE else await self._reader.call(hashed)
-        packed = await self._write_files(dict(zip(names, pieces, strict=True)))
-        blobs = [Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)]
-        return await self._writer.write(partial(_insert, self._files, blobs, packed, self._owner or LOCAL_USER))
+        small = await self._write_files(dict(zip(names, pieces, strict=True)))
+        return StagedBlobs(tuple(Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)), small)
 
     async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
         owner = self._owner or LOCAL_USER
         name = await self._reader.call(lambda: hashlib.sha256(data).hexdigest())
         blob = Blob(name, len(data), media_type)
         await self._reader.read(partial(_check_quota, owner, blob, quota))  # before writing a file; the transaction checks again
-        packed = await self._write_files({name: data})
-        return await self._writer.write(partial(_upload, self._files, blob, packed, owner, quota), sync=True)
+        staged = StagedBlobs((blob,), await self._write_files({name: data}))
+        return await self._writer.write(partial(_upload, self._files, staged, owner, quota), sync=True)
 
     async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
         small = bytearray()
@@ -174,11 +179,8 @@ class ContentStore:
             if incoming is None:
                 return await self.put(bytes(small), media_type)
             name = await to_thread.run_sync(incoming.finish)
-            return (
-                await self._writer.write(
-                    partial(_insert, self._files, [Blob(name, incoming.size, media_type)], {}, self._owner or LOCAL_USER)
-                )
-            )[0]
+            staged = StagedBlobs((Blob(name, incoming.size, media_type),), {})
+            return (await self._writer.write(partial(_put, self._files, staged, self._owner or LOCAL_USER)))[0]
         finally:
             if incoming is not None:
                 incoming.drop()
@@ -228,43 +230,15 @@ def _kept_on_disk(path: Path) -> Generator[None, None, None]:
         raise StoreFull(f"Cannot write blob {str(path)!r}: {error.strerror}. It was not stored.", fix="Free space on that disk.") from error
 
 
-def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, transaction: Transaction) -> list[Blob]:
-    """Store the blobs for the owner and return them; a blob that the owner already has keeps its media type."""
-    kept: dict[str, str | None] = {}  # the media types of blobs that exist; None if the owner doesn't have them
-    now = transaction.now_ms
-    for begin in range(0, len(blobs), _NAMED):
-        some = [blob.sha256 for blob in blobs[begin : begin + _NAMED]]
-        transaction.execute(  # postpones their deletion while unreferenced
-            f"UPDATE blob SET created_at = ? WHERE created_at < ? AND sha256 IN ({', '.join('?' * len(some))})",
-            (now, now - FRESH // 2, *some),
-        )
-        kept |= transaction.execute(
-            "SELECT b.sha256, o.media_type FROM blob AS b LEFT JOIN blob_owner AS o ON o.sha256 = b.sha256 AND o.owner_id = ?"
-            f" WHERE b.sha256 IN ({', '.join('?' * len(some))})",
-            (owner, *some),
-        ).fetchall()
-    if any(kept.get(blob.sha256) is None for blob in blobs):
-        ensure_project(transaction, DEFAULT_PROJECT, owner)
-    for blob in blobs:
-        if blob.sha256 not in kept:
-            if blob.sha256 not in packed and not files.path(blob.sha256).exists():
-                raise StoreError(f"The blob {blob.sha256!r} was deleted while it was being stored.", fix="Try again.")
-            transaction.execute(
-                "INSERT INTO blob (sha256, size, media_type, created_at, data) VALUES (?, ?, ?, ?, ?)",
-                (blob.sha256, blob.size, blob.media_type, now, packed.get(blob.sha256)),
-            )
-        if kept.get(blob.sha256) is None:
-            kept[blob.sha256] = blob.media_type
-            transaction.execute(
-                "INSERT INTO blob_owner (sha256, owner_id, media_type, created_at) VALUES (?, ?, ?, ?)",
-                (blob.sha256, owner, blob.media_type, now),
-            )
-    return [Blob(blob.sha256, blob.size, kept[blob.sha256] or blob.media_type) for blob in blobs]
+def _put(files: BlobFiles, staged: StagedBlobs, owner: str, transaction: Transaction) -> list[Blob]:
+    ensure_project(transaction, DEFAULT_PROJECT, owner)
+    return insert_blobs(transaction, staged, owner, files.has)
 
 
-def _upload(files: BlobFiles, blob: Blob, packed: Mapping[str, bytes], owner: str, quota: int, transaction: Transaction) -> Blob:
+def _upload(files: BlobFiles, staged: StagedBlobs, owner: str, quota: int, transaction: Transaction) -> Blob:
+    (blob,) = staged.blobs
     _check_quota(owner, blob, quota, transaction)
-    (kept,) = _insert(files, (blob,), packed, owner, transaction)
+    (kept,) = _put(files, staged, owner, transaction)
     transaction.execute(
         "UPDATE blob_owner SET uploaded_at = coalesce(uploaded_at, ?) WHERE sha256 = ? AND owner_id = ?",
         (transaction.now_ms, blob.sha256, owner),

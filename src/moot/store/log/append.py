@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -59,9 +59,10 @@ class SqliteLogReader:
 class EventLog(SqliteLogReader):
     """The SQLite implementation of `Log`."""
 
-    def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
+    def __init__(self, writer: Writer, reader: Reader, events: Events, has_file: Callable[[str], bool]) -> None:
         super().__init__(reader, events)
         self._writer = writer
+        self._has_file = has_file
 
     async def append(
         self, conversation: str, events: Sequence[Event], *, fence: Fence | None = None, changes: Sequence[Change] = (), sync: bool = False
@@ -69,12 +70,15 @@ class EventLog(SqliteLogReader):
         if not events and not changes:
             return range(0)
         if fence is None:
-            return await self._writer.write(partial(_append_outside, conversation, events, changes), conversation, sync=sync)
-        return await self._writer.write(_Append(conversation, events, fence, changes), conversation, sync=sync)
+            return await self._writer.write(
+                partial(_append_outside, self._has_file, conversation, events, changes), conversation, sync=sync
+            )
+        return await self._writer.write(_Append(self._has_file, conversation, events, fence, changes), conversation, sync=sync)
 
 
 @dataclass(frozen=True, slots=True)
 class _Append(Joint):
+    has_file: Callable[[str], bool]
     conversation: str
     events: Sequence[Event]
     fence: Fence
@@ -97,13 +101,15 @@ class _Append(Joint):
                 fix="Nothing was added. Another process may have taken over the run.",
             )
         if self.changes:
-            target = changing.Target(self.fence, held.conversation, seqs.stop - 1)
+            target = changing.Target(self.fence, held.conversation, seqs.stop - 1, self.has_file)
             for change in self.changes:
                 changing.apply_change(transaction, target, change)
         return seqs
 
 
-def _append_outside(conversation: str, events: Sequence[Event], changes: Sequence[Change], transaction: Transaction) -> range:
+def _append_outside(
+    has_file: Callable[[str], bool], conversation: str, events: Sequence[Event], changes: Sequence[Change], transaction: Transaction
+) -> range:
     for run in {event.run for event in events if event.run is not None}:
         row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
         if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
@@ -112,8 +118,9 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
     if not all(_is_outside(transaction, change) for change in changes):
         raise StoreError("Only the owner of a run can change its state. Append with the run's fence.")
     seqs = transaction.add(no, events)
+    target = changing.Target(Fence(conversation, "", "", 0), no, seqs.stop - 1, has_file)
     for change in changes:
-        changing.apply_change(transaction, changing.Target(Fence(conversation, "", "", 0), no, seqs.stop - 1), change)
+        changing.apply_change(transaction, target, change)
     return seqs
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from moot.errors import Busy, NotFound, StoreError
 from moot.store import channels
+from moot.store.database.blob_rows import insert_blobs
 from moot.store.database.transaction import Transaction
 from moot.store.log import messages
 from moot.store.rows import INSERT_EXCHANGE, exchange_row, optional, parse_stored, parse_stored_object, parts_json
@@ -42,6 +43,8 @@ class Target:
     conversation: int
     through: int
     """Seq of the conversation's last event after the append."""
+    has_file: Callable[[str], bool] | None = None
+    """A function that says whether the large blob with a hash is on disk; None if no change stores blobs."""
 
 
 def apply_change(transaction: Transaction, target: Target, change: Change) -> None:
@@ -248,6 +251,9 @@ def _took(transaction: Transaction, target: Target, change: HandleInbox) -> None
 
 
 def _open_exchange(transaction: Transaction, target: Target, change: OpenExchange) -> None:
+    if change.pieces is not None and target.has_file is not None:
+        row: Any = transaction.row("SELECT owner_id FROM conversation WHERE no = ?", (target.conversation,))
+        insert_blobs(transaction, change.pieces, row[0], target.has_file)
     transaction.execute(
         f"{INSERT_EXCHANGE} ON CONFLICT (id) DO UPDATE SET dialect = excluded.dialect, converter = excluded.converter,"
         " provider = excluded.provider, model = excluded.model, options = excluded.options, request = excluded.request,"

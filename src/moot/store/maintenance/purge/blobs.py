@@ -8,7 +8,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
-from moot.store.content.blobs import FRESH, BlobFiles
+from moot.store.content.blobs import BlobFiles
+from moot.store.database.blob_rows import FRESH
 from moot.store.database.connection import Queries
 from moot.store.database.transaction import Transaction
 from moot.store.log import segments
