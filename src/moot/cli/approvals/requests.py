@@ -64,6 +64,8 @@ async def ask_approvals(engine: Engine, view: ApprovalView, run: Run) -> Literal
                     await _resume(engine, run.id)
             case _:
                 pass
+    if not approvals and run.awaits == "person":  # everything was answered elsewhere, perhaps by a process that doesn't continue the run
+        await _resume(engine, run.id)
     return "edits" if edits else "asked" if approvals else "nothing"
 
 

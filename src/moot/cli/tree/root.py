@@ -272,7 +272,11 @@ TREE = Group(
         ),
         "chat": CHAT,
         "ps": command(
-            "commands.chat.runs:ps", "List the live runs of all moot processes.", ("moot ps", "moot ps --watch", "moot ps --json")
+            "commands.chat.runs:ps",
+            "List the live runs of all moot processes.",
+            ("moot ps", "moot ps --once", "moot ps --watch", "moot ps --json"),
+            details="On a terminal, the list stays up to date, and you can open, answer and stop runs in it.",
+            stays=True,
         ),
         "stats": command(
             "commands.history.stats:stats",

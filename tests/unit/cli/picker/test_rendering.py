@@ -83,3 +83,24 @@ def test_the_menu_names_every_action_also_in_twenty_columns() -> None:
 
 def test_a_filter_without_matches_says_so() -> None:
     assert "  No matches" in texts(draw(view("one", filter="zzz"), Canvas(80, 24, True, measure)))
+
+
+@given(st.lists(st.sampled_from(["Needs you", "Running", "Done"])), st.integers(16, 120), st.integers(5, 40))
+def test_headings_of_groups_fit_the_terminal_and_a_change_keeps_the_selection(groups: list[str], width: int, height: int) -> None:
+    items = [Item(str(at), ("2 h", "model", "$0.01", f"title {at}"), group=group) for at, group in enumerate(sorted(groups))]
+    listing = Listing()
+    assert listing.replace(items) == bool(items) and not listing.replace(items)
+    listing.move(1)
+    chosen = listing.selected
+    listing.replace([Item("new", ("1 s", "", "", "first"), group="A"), *items])
+    assert not items or listing.selected == chosen
+    listing.set_filter("title")
+    assert listing.rows(0, len(items)) == items  # in their order, not sorted by how well they match
+    shown = texts(
+        draw(
+            View(Choice((Scope("Runs", ()),), COLUMNS, KEYS, letters=True), 0, listing, True, typing=False),
+            Canvas(width, height, True, measure),
+        )
+    )
+    assert len(shown) < height or height < 8
+    assert [line for line in shown if measure(line) > width] == []

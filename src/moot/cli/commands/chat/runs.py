@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import Request, gather, make_show, perform
+from moot.cli.terminal.prompts.layout import moves_cursor
 from moot.commands import RunOverrides
 from moot.engine import Engine
 from moot.engine.locks import Place, owner_place
@@ -35,7 +37,8 @@ from moot.types.message import Part
 from moot.types.run import TERMINAL, Run
 
 _LOOPS = Registry("moot.loops", {"terminal": "moot.cli.repl.loop:run_repl"})
-"""Import paths, loaded on first use, because the REPL is not needed in a pipe."""
+_BROWSE = "moot.cli.commands.chat.run_browser:browse"
+"""Import paths, loaded on first use, because the REPL and the interactive list are not needed in a pipe."""
 
 
 def stays(flags: RunFlags, shown: ShowFlags, output: Output) -> bool:
@@ -134,8 +137,8 @@ async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> 
         output.say(f"moot: stopped {', '.join(child.agent for child in children)}")
 
 
-_INTERVAL = 0.5
-"""Number of seconds between two updates with --watch."""
+INTERVAL = 0.5
+"""Number of seconds between two looks at the runs of all processes."""
 
 
 LATE = 60.0
@@ -145,7 +148,9 @@ After that, the process that should continue it is assumed to have ended.
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class RunLine:
+    """A run with what the list of runs shows about it."""
+
     run: Run
     conversation: Conversation
     place: Place | None
@@ -181,12 +186,20 @@ class _Line:
 Watch = Annotated[bool, Parameter(name="--watch", help="Print the list again after every change, until Ctrl+C.")]
 
 
-async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None:
-    """Print running, waiting, interrupted and queued runs, oldest first."""
+Once = Annotated[bool, Parameter(name="--once", help="Print the list without the interactive list.")]
+
+
+async def ps(*, watch: Watch = False, once: Once = False, json: AsJson = False, output: Out) -> int:
+    """Print running, waiting, interrupted and queued runs, oldest first. In a terminal, keep the list on the screen and let the user answer
+    and stop runs.
+    """
+    if output.attended and moves_cursor() and not (watch or once or json):
+        browse: Callable[[Output], Awaitable[int]] = attribute(_BROWSE)
+        return await browse(output)
     shown: list[JsonObject] | None = None
     async with opened(output) as engine:
         while True:
-            lines = await _live(engine)
+            lines = await live_lines(engine)
             found = [line.to_json() for line in lines]
             if found != shown:
                 shown = found
@@ -194,20 +207,22 @@ async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None
                     output.say(time.strftime("── %H:%M:%S"), "dim")
                 _show(lines, output, json=json)
             if not watch:
-                return
-            await anyio.sleep(_INTERVAL)
+                return 0
+            await anyio.sleep(INTERVAL)
 
 
-async def _live(engine: Engine) -> list[_Line]:
-    lines: list[_Line] = []
+async def live_lines(engine: Engine) -> list[RunLine]:
+    """Return the running, waiting, interrupted and queued runs, oldest first."""
+    lines: list[RunLine] = []
     for run in reversed(await live_runs(engine)):
-        conversation = await engine.store.conversations.get(run.conversation)
         place = owner_place(engine.settings.owners, run.owner) if run.owner is not None else None
-        lines.append(_Line(run, conversation, place, await waits_for(engine, run)))
+        with suppress(NotFound):  # the conversation was purged meanwhile
+            conversation = await engine.store.conversations.get(run.conversation)
+            lines.append(RunLine(run, conversation, place, await waits_for(engine, run)))
     return lines
 
 
-def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
+def _show(lines: Sequence[RunLine], output: Output, *, json: bool) -> None:
     if json:
         output.json({"data": list[Json]([line.to_json() for line in lines]), "next_cursor": None})
         return
@@ -243,7 +258,7 @@ def _wants(approval: Approval) -> str:
     return "answer" if approval.questions else f"approval of {approval.tool} {brief(loads(approval.arguments))}"
 
 
-def _row(line: _Line, now: float) -> list[str]:
+def _row(line: RunLine, now: float) -> list[str]:
     place = f"{line.place.pid} on {line.place.host}" if line.place else "-"
     run = line.run
     title = line.conversation.title or "untitled"

@@ -17,6 +17,8 @@ class Item:
     """One text per column. Untrusted: control characters are removed when it is drawn, and markup is shown literally."""
     words: str = ""
     """Text that the filter searches, most important words first. If empty, the cells are searched."""
+    group: str = ""
+    """Heading above the first of the items with this group, which must be adjacent. A filter keeps the order of such items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Column:
     rank: int = 0
     """Columns with the highest rank are hidden first on a narrow terminal. 0 means never."""
     grows: bool = False
-    """True for the one column that takes the rest of the line."""
+    """True for the columns that share the rest of the line."""
     right: bool = False
 
 
@@ -43,8 +45,18 @@ class Action:
 
 
 Pages: TypeAlias = Callable[[], AsyncGenerator[Sequence[Item], None]]
-Items: TypeAlias = Sequence[Item] | Pages
-"""All items, or a generator of pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A list that changes while it is shown."""
+
+    snapshots: Pages
+    """Generator of the whole list: once at the start, and again after each change."""
+
+
+Items: TypeAlias = Sequence[Item] | Pages | Live
+"""All items, a generator of pages, or a list that changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +93,6 @@ class Choice:
     at: str = ""
     """Key of the item that is selected at the start. If empty, the first item is selected."""
     scope: int = 0
+    letters: bool = False
+    """If True, letters are commands: those of `keys`, j and k to move, / to filter and q to close. Otherwise, they are typed into the
+    filter."""

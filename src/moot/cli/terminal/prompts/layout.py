@@ -50,6 +50,8 @@ class View:
     """True if all items are loaded."""
     menu: bool = False
     """True if the menu of actions is open."""
+    typing: bool = True
+    """True if letters are typed into the filter."""
     top: int = 0
     """The first row to show."""
     filled: int = 0
@@ -58,7 +60,7 @@ class View:
 
 def visible_rows(view: View, canvas: Canvas) -> int:
     """Return the number of items that fit."""
-    around = 2 + len(_footer(view, canvas)) + _has_header(view, canvas)
+    around = 2 + len(_footer(view, canvas)) + _has_header(view, canvas) + (view.listing.groups if _has_headings(canvas) else 0)
     return max(1, min(MAX_ROWS, canvas.height - 1 - around))
 
 
@@ -70,7 +72,11 @@ def draw(view: View, canvas: Canvas) -> list[Line]:
     if _has_header(view, canvas):
         lines.append([("head", "  " + _cells(view.choice.columns, [column.title for column in view.choice.columns], columns, canvas))])
     items = view.listing.rows(view.top, number)
+    group = ""
     for at, item in enumerate(items, view.top):
+        if item.group != group and _has_headings(canvas):
+            lines.append([("title", truncate(item.group, canvas.width, canvas))])
+        group = item.group
         text = _cells(view.choice.columns, item.cells, columns, canvas)
         lines.append([("selected", f"{canvas.marks[0]} {text}") if at == view.listing.at else ("", f"  {text}")])
     if not items:
@@ -85,7 +91,7 @@ def filter_line(view: View, canvas: Canvas) -> Line:
     text = view.listing.filter
     while text and canvas.measure(text) > canvas.width - 3:
         text = text[1:]
-    hint = "" if view.listing.filter else "Type to filter"
+    hint = "" if view.listing.filter else "Type to filter" if view.typing else "Press / to filter"
     return [("key", "> "), ("typed", text), ("dim", truncate(hint, canvas.width - 3, canvas))]
 
 
@@ -114,8 +120,8 @@ def column_widths(columns: Sequence[Column], width: int) -> list[int]:
     shown = list(range(len(columns)))
     while _total_width(columns, shown) > width and (droppable := [at for at in shown if columns[at].rank]):
         shown.remove(max(droppable, key=lambda at: columns[at].rank))
-    spare = width - _total_width(columns, shown)
-    return [max(1, column.width + spare * column.grows) if at in shown else 0 for at, column in enumerate(columns)]
+    spare, growing = width - _total_width(columns, shown), max(1, sum(columns[at].grows for at in shown))
+    return [max(1, column.width + spare * column.grows // growing) if at in shown else 0 for at, column in enumerate(columns)]
 
 
 def _total_width(columns: Sequence[Column], shown: Sequence[int]) -> int:
@@ -124,6 +130,10 @@ def _total_width(columns: Sequence[Column], shown: Sequence[int]) -> int:
 
 def _has_header(view: View, canvas: Canvas) -> bool:
     return canvas.width >= _HEADER_WIDTH and canvas.height >= 10 and any(column.title for column in view.choice.columns)
+
+
+def _has_headings(canvas: Canvas) -> bool:
+    return canvas.height >= 12
 
 
 def _title(view: View, canvas: Canvas) -> Line:
@@ -172,6 +182,8 @@ def flow(items: Iterable[Line], width: int, measure: Callable[[str], int], separ
 
 
 def _hints(view: View, canvas: Canvas) -> list[tuple[str, str]]:
+    if view.choice.letters:
+        return _letter_hints(view)
     hints = [("Enter", view.choice.enter)]
     if view.menu:
         return [*hints, *((letter, action.words) for letter, action in view.choice.keys.items()), ("Esc", "back")]
@@ -180,6 +192,17 @@ def _hints(view: View, canvas: Canvas) -> list[tuple[str, str]]:
     if len(view.choice.scopes) > 1:
         hints.append(("Tab", one_line(view.choice.scopes[(view.scope + 1) % len(view.choice.scopes)].title, unicode=canvas.unicode)))
     return [*hints, ("Esc", "clear filter" if view.listing.filter else "close")]
+
+
+def _letter_hints(view: View) -> list[tuple[str, str]]:
+    """Return the keys of a list in which letters are commands. Letters of the same action share a hint."""
+    if view.typing:
+        return [("Enter", "keep filter"), ("Esc", "clear filter")]
+    letters: dict[str, str] = {}
+    for letter, action in view.choice.keys.items():
+        letters[action.words] = f"{letters[action.words]}/{letter}" if action.words in letters else letter
+    closing = ("Esc", "clear filter") if view.listing.filter else ("q", "close")
+    return [("Enter", view.choice.enter), *((keys, words) for words, keys in letters.items()), ("/", "filter"), closing]
 
 
 def speaks_unicode() -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import AsyncGenerator, Callable, Sequence
+from operator import itemgetter
 from typing import TypeAlias
 
-from moot.cli.terminal.prompts.items import Item, Items
+from moot.cli.terminal.prompts.items import Item, Items, Live
 
 Matcher: TypeAlias = Callable[[str], int | None]
 """Return the distance of a text from the filter (0 is the best match), or None if the text does not match."""
@@ -86,14 +87,27 @@ class Listing:
         """Distance and index of each match."""
         self._searched = 0
         """Number of items searched so far."""
+        self._grouped = False
 
     def add(self, items: Sequence[Item]) -> None:
         """Append items. The selected item stays selected."""
         chosen = self.selected if self.at else None
         self._items += items
         self.count = len(self._items)
+        self._grouped = self._grouped or any(item.group for item in items)
         if chosen is not None:
             self.select(chosen.key)
+
+    def replace(self, items: Sequence[Item]) -> bool:
+        """Replace all items. The selected item stays selected if it still exists. Return False if nothing has changed."""
+        if self._items == [*items]:
+            return False
+        chosen, at = self.selected, self.at
+        self._items, self._texts, self._matches, self._searched = [], [], [], 0
+        self.add(items)
+        if chosen is None or not self.select(chosen.key):
+            self.at = max(0, min(at, len(self) - 1))
+        return True
 
     def set_filter(self, filter: str) -> None:
         """Set the filter and select the best match."""
@@ -106,6 +120,11 @@ class Listing:
     def rows(self, start: int, number: int) -> list[Item]:
         """Return up to `number` shown items from index `start` on."""
         return [self._items[at] for _, at in self._shown()[start : start + number]]
+
+    @property
+    def groups(self) -> int:
+        """Return the number of groups among the shown items."""
+        return len({self._items[at].group for _, at in self._shown()} - {""}) if self._grouped else 0
 
     @property
     def selected(self) -> Item | None:
@@ -130,7 +149,7 @@ class Listing:
         self._texts += map(searched_text, self._items[len(self._texts) :])
         match, start = matcher(self.filter), self._searched
         self._matches += [(distance, at) for at, text in enumerate(self._texts[start:], start) if (distance := match(text)) is not None]
-        self._matches.sort()
+        self._matches.sort(key=itemgetter(1) if self._grouped else None)
         self._searched = len(self._items)
         return self._matches
 
@@ -141,8 +160,12 @@ class PageLoader:
     def __init__(self, items: Items, listing: Listing) -> None:
         self.listing = listing
         self.ended = False
+        self.live = isinstance(items, Live)
+        """True if `load` waits for the next change of the list."""
         self._pages: AsyncGenerator[Sequence[Item], None] | None = None
-        if callable(items):
+        if isinstance(items, Live):
+            self._pages = items.snapshots()
+        elif callable(items):
             self._pages = items()
         else:
             listing.add(items)
@@ -152,15 +175,19 @@ class PageLoader:
         """Return True if the selection is within two screens of the end, or if a filter must search all items."""
         return not self.ended and (bool(self.listing.filter.strip()) or len(self.listing) < self.listing.at + 2 * rows)
 
-    async def load(self) -> None:
-        """Load the next page."""
+    async def load(self) -> bool:
+        """Load the next page, or the list after its next change. Return False if there is nothing new to show."""
         if self._pages is None:
-            return
+            return False
         page = await anext(self._pages, None)
         if page is None:
-            self.ended = True
-        else:
-            self.listing.add(page)
+            self.ended, self.live = True, False
+            return True
+        if self.live:
+            first, self.ended = not self.ended, True
+            return self.listing.replace(page) or first
+        self.listing.add(page)
+        return True
 
     async def aclose(self) -> None:
         if self._pages is not None:

@@ -8,6 +8,7 @@ from functools import partial
 import anyio
 import anyio.lowlevel
 from prompt_toolkit.data_structures import Point
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -43,11 +44,12 @@ class _Picker:
         self._scope = choice.scope % len(choice.scopes)
         self._loaders: dict[int, PageLoader] = {}
         self._menu = False
+        self._typing = not choice.letters
         self._top = 0
         self._filled = 0
         self._wanted = anyio.Event()
         control = FormattedTextControl(self._text, focusable=True, show_cursor=True, get_cursor_position=self._cursor)
-        window = Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=False)
+        window = Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=Condition(lambda: not self._typing))
         self._inline: InlineApplication[Picked | None] = InlineApplication(window, _bindings(self), colour=output.stdout_colour)
 
     async def run(self, frame: Frame | None) -> Picked | None:
@@ -100,9 +102,9 @@ class _Picker:
 
     async def _load(self) -> None:
         while True:
-            if self._loader.needs_more(self._rows()):
-                await self._loader.load()
-                self._inline.app.invalidate()
+            if self._loader.live or self._loader.needs_more(self._rows()):
+                if await self._loader.load():
+                    self._inline.app.invalidate()
                 await anyio.lowlevel.checkpoint()  # handle keys first
             else:
                 self._wanted = anyio.Event()
@@ -115,7 +117,7 @@ class _Picker:
         return Canvas(size.columns, size.rows, self._unicode, _measure)
 
     def _view(self) -> View:
-        return View(self._choice, self._scope, self._listing, self._loader.ended, self._menu, self._top, self._filled)
+        return View(self._choice, self._scope, self._listing, self._loader.ended, self._menu, self._typing, self._top, self._filled)
 
     def _rows(self) -> int:
         return visible_rows(self._view(), self._canvas())
@@ -134,15 +136,20 @@ class _Picker:
 
     def pick(self, action: str = "") -> None:
         """End with the selected item, if there is one."""
+        if self._choice.letters and self._typing:
+            self._typing = False
+            return
         item = self._listing.selected
         if item is not None:
             self._inline.finish(Picked(item, action, self._listing.filter, self._scope))
 
     def insert(self, text: str) -> None:
-        """Handle typed or pasted text: a letter of the open menu, otherwise part of the filter."""
-        if self._menu:
+        """Handle typed or pasted text: a command, if letters are commands or the menu is open, otherwise part of the filter."""
+        if self._menu or not self._typing:
             if text in self._choice.keys:
                 self.pick(text)
+            elif not self._menu and (command := self._commands.get(text)) is not None:
+                command()
             return
         self._set_filter((self._listing.filter + (one_line(text) if len(text) > 1 else text))[:LONGEST_FILTER])
 
@@ -155,8 +162,16 @@ class _Picker:
         self._listing.move(by * (self._rows() if pages else 1))
         self._wanted.set()
 
+    @property
+    def _commands(self) -> dict[str, Callable[[], object]]:
+        """Return the commands of letters in a list in which letters are commands."""
+        return {"j": lambda: self.move(1), "k": lambda: self.move(-1), "/": self._start_typing, "q": self.leave}
+
+    def _start_typing(self) -> None:
+        self._typing = True
+
     def open_menu(self, opened: bool) -> None:
-        self._menu = opened and bool(self._choice.keys) and self._listing.selected is not None
+        self._menu = opened and not self._choice.letters and bool(self._choice.keys) and self._listing.selected is not None
 
     def next_scope(self, by: int) -> None:
         filter = self._listing.filter
@@ -169,8 +184,9 @@ class _Picker:
         """Go back one step: close the menu, clear the filter, or leave."""
         if self._menu:
             self._menu = False
-        elif self._listing.filter:
+        elif self._listing.filter or (self._choice.letters and self._typing):
             self._set_filter("")
+            self._typing = not self._choice.letters
         else:
             self.leave()
 
