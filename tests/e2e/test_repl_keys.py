@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import time
@@ -139,3 +140,38 @@ def _all_answered(moot: MootProcess) -> bool:
     conversations = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
     answered = any(conversation["message_count"] >= 2 for conversation in conversations)
     return answered and not json.loads(moot.run("ps", "--json").stdout)["data"]
+
+
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def test_ctrl_v_attaches_the_picture_in_the_clipboard_and_dropped_files_become_references(
+    moot: MootProcess, model: ScriptedProcess
+) -> None:
+    config = moot.home / "config.yaml"
+    config.write_text(config.read_text().replace("{context: 100000}", "{context: 100000, modalities: [text, image]}", 1))
+    programs = moot.home / "bin"
+    programs.mkdir()
+    reader = programs / "wl-paste"
+    reader.write_text(f'#!/bin/sh\n[ "$3" = image/png ] && cat {moot.home}/clipboard\n')
+    reader.chmod(0o755)
+    (moot.work / "two words.txt").write_text("dropped content")
+    moot.more = {"PATH": f"{programs}:{moot.environ['PATH']}", "WAYLAND_DISPLAY": "wayland-0"}
+    screen = PtyScreen(moot)
+    try:
+        screen.wait_for("scripted@mine · ask", START)
+        screen.send("\x16")
+        screen.wait_for("The clipboard has no picture.")
+        (moot.home / "clipboard").write_bytes(base64.b64decode(PICTURE))
+        screen.send("look at\x16")
+        screen.wait_for("› look at [image 1]")
+        screen.send(f"\x1b[200~{moot.work}/two\\ words.txt \x1b[201~")
+        screen.wait_for('› look at [image 1] @"two words.txt"')
+        answered(screen, "", 1)
+        parts = [part for message in json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"][:1] for part in message["parts"]]
+        files = {part["filename"]: part["mediaType"] for part in parts if part["type"] == "file"}
+        assert files == {"image-1.png": "image/png", "two words.txt": "text/plain"}
+        sent = model.requests()[-1]["body"]
+        assert PICTURE in str(sent) and "dropped content" in str(sent)
+    finally:
+        screen.close()

@@ -15,6 +15,7 @@ ACTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "up": (("up",), "Go back to the queued prompt, draft or history"),
     "down": (("down",), "Go forward in the history"),
     "delete": (("del",), "Remove the queued prompt if nothing is typed"),
+    "paste": (("ctrl+v",), "Attach the picture in the clipboard"),
     "search": (("ctrl+r",), "Search the history"),
     "complete": (("tab",), "Complete /commands and @files"),
     "next_mode": (("shift+tab",), "Switch mode: ask, edits, plan"),

@@ -1,12 +1,17 @@
+import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
 import pytest
+from prompt_toolkit.completion import DummyCompleter
+from prompt_toolkit.history import InMemoryHistory
 
 from moot.cli.repl import programs
-from moot.cli.repl.programs import copy_with_program
+from moot.cli.repl.composer import Composer, mentions_of
+from moot.cli.repl.programs import clipboard_picture, copy_with_program
+from moot.errors import UsageError
 
 pytestmark = pytest.mark.anyio
 
@@ -19,8 +24,8 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
     return {"PATH": f"{tmp_path}:{os.environ['PATH']}", "WAYLAND_DISPLAY": "wayland-0"}
 
 
-def program(folder: Path, script: str) -> None:
-    path = folder / "wl-copy"
+def program(folder: Path, script: str, name: str = "wl-copy") -> None:
+    path = folder / name
     path.write_text(f"#!/bin/sh\ncd {folder}\n{script}\n")
     path.chmod(0o755)
 
@@ -65,3 +70,104 @@ async def test_a_program_is_killed_when_copying_is_cancelled(tmp_path: Path, env
         pid = await written(tmp_path / "pid")
         group.cancel_scope.cancel()
     assert not running(pid)
+
+
+PNG = b"\x89PNG\r\n\x1a\nrest"
+JPEG = b"\xff\xd8\xffrest"
+
+
+@pytest.mark.parametrize(
+    ("name", "environ", "script", "found"),
+    [
+        ("wl-paste", {"WAYLAND_DISPLAY": "w"}, '[ "$3" = image/png ] && cat png', (PNG, "image/png")),
+        ("wl-paste", {"WAYLAND_DISPLAY": "w"}, '[ "$3" = image/jpeg ] && cat jpeg', (JPEG, "image/jpeg")),
+        ("xclip", {"DISPLAY": ":0"}, '[ "$4" = image/png ] && cat png', (PNG, "image/png")),
+        ("pngpaste", {}, "cat png", (PNG, "image/png")),
+        ("osascript", {}, f"echo '«data PNGf{PNG.hex().upper()}»'", (PNG, "image/png")),
+        ("powershell.exe", {"WSL_DISTRO_NAME": "Debian"}, f"echo {base64.b64encode(PNG).decode()}", (PNG, "image/png")),
+    ],
+)
+async def test_a_picture_is_read_with_the_program_of_the_system(
+    tmp_path: Path, name: str, environ: Mapping[str, str], script: str, found: tuple[bytes, str]
+) -> None:
+    (tmp_path / "png").write_bytes(PNG)
+    (tmp_path / "jpeg").write_bytes(JPEG)
+    program(tmp_path, script, name)
+    assert await clipboard_picture({"PATH": f"{tmp_path}:/bin:/usr/bin", **environ}) == found
+
+
+async def test_a_clipboard_without_a_picture_and_a_missing_program_are_reported(tmp_path: Path) -> None:
+    environ = {"PATH": f"{tmp_path}:/bin", "WAYLAND_DISPLAY": "w"}
+    with pytest.raises(UsageError, match="No program found that reads pictures"):
+        await clipboard_picture({"PATH": str(tmp_path), "WAYLAND_DISPLAY": "w"})
+    program(tmp_path, "echo No suitable type of content copied >&2; exit 1", "wl-paste")
+    with pytest.raises(UsageError, match="The clipboard has no picture"):
+        await clipboard_picture(environ)
+    program(tmp_path, "echo some text", "wl-paste")
+    with pytest.raises(UsageError, match="The clipboard has no picture"):
+        await clipboard_picture(environ)
+
+
+def test_pasted_paths_of_files_become_references(tmp_path: Path) -> None:
+    names = ["plain.png", "two words.png", "it's (1).txt", "漢字.md", "a#3", "sub/inner.py"]
+    (tmp_path / "sub").mkdir()
+    for name in names:
+        (tmp_path / name).write_text("x")
+    folder, elsewhere = str(tmp_path), str(tmp_path / "sub")
+    assert mentions_of(f"{folder}/plain.png", folder) == "@plain.png "
+    assert mentions_of(f"{folder}/two words.png\n", folder) == '@"two words.png" '
+    assert mentions_of(f"'{folder}/two words.png' ", folder) == '@"two words.png" '
+    assert mentions_of(f"{folder}/two\\ words.png ", folder) == '@"two words.png" '
+    assert mentions_of(f"{folder}/it\\'s\\ \\(1\\).txt {folder}/sub/inner.py", folder) == '@"it\'s (1).txt" @sub/inner.py '
+    assert mentions_of(f"file://{folder}/two%20words.png\r\nfile://localhost{folder}/a%233\r\n", folder) == '@"two words.png" @"a#3" '
+    assert mentions_of(f"file://{folder}/a#3", folder) == '@"a#3" '
+    assert mentions_of(f'"{folder}/plain.png"', elsewhere) == f"@{folder}/plain.png "
+    assert mentions_of(f"{folder}/漢字.md", folder) == "@漢字.md "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "plain.png",
+        "{folder}/missing.png",
+        "{folder}/plain.png and more",
+        "see {folder}/plain.png",
+        "{folder}",
+        "'{folder}/plain.png",
+        "file://other{folder}/plain.png",
+        "file://[{folder}",
+        "/etc/\0",
+        "https://example.com{folder}/plain.png",
+    ],
+)
+def test_other_pastes_stay_text(tmp_path: Path, text: str) -> None:
+    (tmp_path / "plain.png").write_text("x")
+    assert mentions_of(text.format(folder=tmp_path), str(tmp_path)) == ""
+
+
+async def test_dropped_files_and_pictures_fit_into_the_text(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_text("x")
+    composer = Composer(history=InMemoryHistory(), completer=DummyCompleter(), directory=str(tmp_path))
+    composer.insert_text("see")
+    composer.paste(f"{tmp_path}/a\\ b.txt")
+    assert composer.text == 'see @"a b.txt" '
+    composer.replace("see @")
+    composer.paste(f"{tmp_path}/a\\ b.txt")
+    assert composer.text == 'see @"a b.txt" '
+    composer.replace("!wc ")
+    composer.paste(f"'{tmp_path}/a b.txt'")
+    assert composer.text == f"!wc '{tmp_path}/a b.txt'"
+    composer.replace("what is")
+    composer.paste_picture(PNG, "image/png")
+    composer.paste_picture(JPEG, "image/jpeg")
+    assert composer.text == "what is [image 1] [image 2] "
+    assert [part["filename"] for part in composer.pictures(composer.text)] == ["image-1.png", "image-2.jpeg"]
+    composer.delete_before_cursor()
+    composer.delete_before_cursor()
+    assert composer.text == "what is [image 1] " and len(composer.pictures(composer.text)) == 1
+    assert composer.take() == "what is [image 1] "
+    for _ in range(18):
+        composer.paste_picture(PNG, "image/png")
+    with pytest.raises(UsageError, match="At most 20 pictures"):
+        composer.paste_picture(PNG, "image/png")

@@ -6,17 +6,27 @@ import json
 import logging
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
+from moot.convert.files.attachments import pasted_file
+from moot.errors import UsageError
+from moot.types.message import Part
+
 PASTE_LINES = 12
 PASTE_CHARACTERS = 2_000
 """Larger pastes are shown as a placeholder."""
+MAX_PICTURES = 20
+"""Maximum number of pictures pasted while moot is open. They are kept in memory."""
+_DROPPED_CHARACTERS, _DROPPED_FILES = 20_000, 100
+"""A larger paste is not searched for dropped files."""
 
 _UNENCODABLE = re.compile("[\ud800-\udfff]")
 
@@ -34,9 +44,13 @@ class CommandCompletion(Completion):
 class Composer(Buffer):
     """A multi-line prompt-toolkit buffer."""
 
-    def __init__(self, *, history: History, completer: Completer) -> None:
+    def __init__(self, *, history: History, completer: Completer, directory: str = "") -> None:
+        """`directory` is the working directory, to which the names of dropped files are relative."""
         super().__init__(history=history, completer=completer, complete_while_typing=True, multiline=True)
+        self._directory = directory
         self._pastes: dict[str, str] = {}
+        self._pictures: dict[str, Part] = {}
+        """Pasted pictures by placeholder. Sent ones are kept, because their text can return to the composer."""
         self.on_paste_removed: Callable[[], object] = lambda: None
         """Called after a key press removes a paste placeholder."""
 
@@ -48,6 +62,11 @@ class Composer(Buffer):
     def paste(self, data: str) -> None:
         """Insert pasted text. Pasting never sends the text."""
         text = _UNENCODABLE.sub("\ufffd", data.replace("\r\n", "\n").replace("\r", "\n"))
+        if self._takes_mentions() and (mentions := mentions_of(text, self._directory)):
+            before = self.document.text_before_cursor
+            starts_word = not before or before[-1].isspace()
+            self.insert_text(mentions[1:] if before.endswith("@") else mentions if starts_word else f" {mentions}")
+            return
         lines = text.count("\n") + 1
         if lines <= PASTE_LINES and len(text) <= PASTE_CHARACTERS:
             self.insert_text(text)
@@ -57,6 +76,23 @@ class Composer(Buffer):
         placeholder = f"[pasted {size}{number}]"
         self._pastes[placeholder] = text
         self.insert_text(placeholder)
+
+    def _takes_mentions(self) -> bool:
+        """Return False for commands, which need the plain paths of files."""
+        return not self.text.lstrip().startswith(("!", "/"))
+
+    def paste_picture(self, data: bytes, media_type: str) -> None:
+        """Insert a placeholder for a picture, which is sent with the text. Raise UsageError if there are too many pictures."""
+        if len(self._pictures) >= MAX_PICTURES:
+            raise UsageError(f"At most {MAX_PICTURES} pictures can be pasted.", fix="Save the picture as a file and type @ and its name.")
+        number = next(at for at in range(1, MAX_PICTURES + 2) if (name := f"[image {at}]") not in self._pictures and name not in self.text)
+        self._pictures[f"[image {number}]"] = pasted_file(data, f"image-{number}.{media_type.rpartition('/')[2]}", media_type)
+        before = self.document.text_before_cursor
+        self.insert_text(f"{'' if not before or before[-1].isspace() else ' '}[image {number}] ")
+
+    def pictures(self, text: str) -> list[Part]:
+        """Return the pasted pictures whose placeholders are in the text."""
+        return [part for placeholder, part in self._pictures.items() if placeholder in text]
 
     def highlighted(self) -> Completion | None:
         """Return the completion that Enter takes: the selected one, or else the first if a command's name is being typed."""
@@ -93,7 +129,7 @@ class Composer(Buffer):
 
     def _around_pastes(self, start: int, end: int) -> tuple[int, int]:
         """Return the range, extended to include each placeholder that it overlaps."""
-        for placeholder in self._pastes:
+        for placeholder in (*self._pastes, *self._pictures):
             at = self.text.find(placeholder)
             behind = at + len(placeholder)
             if at >= 0 and start < behind and end > at:
@@ -128,6 +164,52 @@ class Composer(Buffer):
     def pastes(self) -> dict[str, str]:
         """Return the pastes that are still in the text, by placeholder."""
         return {placeholder: pasted for placeholder, pasted in self._pastes.items() if placeholder in self.text}
+
+
+def mentions_of(text: str, directory: str) -> str:
+    """Return a reference with `@` to each file if the text consists only of absolute paths of files, as terminals paste dropped files.
+    Otherwise return an empty string.
+
+    The paths can be quoted or escaped as in a shell, or `file://` URLs. A file in the directory gets a relative name.
+    """
+    text = text.strip()
+    if not text or len(text) > _DROPPED_CHARACTERS or not text.startswith(("/", "~/", "'", '"', "file://")):
+        return ""
+    names = [text] if "\n" not in text and _is_file(text) else _words(text)
+    paths = [_local_path(name) for name in names[: _DROPPED_FILES + 1]]
+    if not 0 < len(paths) <= _DROPPED_FILES or not all('"' not in path and "\n" not in path and _is_file(path) for path in paths):
+        return ""
+    return "".join(f"{_mention(path, directory)} " for path in paths)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # an open quote
+        return []
+
+
+def _local_path(name: str) -> str:
+    """Return the path of a `file://` URL on this machine, or a path without `~`. Return an empty string for anything else."""
+    if name.startswith("file://"):
+        try:
+            url = urlsplit(name.replace("#", "%23").replace("?", "%3F"))
+        except ValueError:
+            return ""
+        return unquote(url.path) if url.netloc in ("", "localhost") else ""
+    return str(Path(name).expanduser()) if name.startswith(("/", "~/")) else ""
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return path.startswith("/") and Path(path).is_file()
+    except (OSError, ValueError):  # not readable, too long, or with a NUL
+        return False
+
+
+def _mention(path: str, directory: str) -> str:
+    name = str(Path(path).relative_to(directory)) if directory and Path(path).is_relative_to(directory) else path
+    return f"@{name}" if re.fullmatch(r"[\w./+-]*[\w+-]", name) else f'@"{name}"'
 
 
 _READ_BYTES = 2_000_000

@@ -7,6 +7,7 @@ import codecs
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,8 @@ from typing import Literal, TypeAlias, cast
 
 import anyio
 
-from moot.errors import MootError
+from moot.errors import MootError, UsageError
+from moot.features.prompts.attachments import MAX_MEDIA, media_of
 from moot.guard.processes import Child, output, spawn
 from moot.guard.secrets import redact
 from moot.guard.terminal import Cleaner, clean
@@ -137,6 +139,59 @@ async def _pipe_to(argv: tuple[str, ...], text: str, environ: Mapping[str, str])
         if code != 0:
             await child.kill(0)
     return code == 0
+
+
+PASTE_SECONDS = 5.0
+"""Timeout for a program that reads the clipboard."""
+_POWERSHELL = (
+    "Add-Type -AssemblyName System.Windows.Forms,System.Drawing; $i = [Windows.Forms.Clipboard]::GetImage(); if (!$i) { exit 1 }; "
+    "$m = New-Object IO.MemoryStream; $i.Save($m, [Drawing.Imaging.ImageFormat]::Png); [Convert]::ToBase64String($m.ToArray())"
+)
+
+
+def _hex(data: bytes) -> bytes:
+    """Decode AppleScript's notation of data: `«data PNGf89504E47…»`."""
+    found = re.search(rb"data ....([0-9A-Fa-f]+)", data)
+    return bytes.fromhex(found[1].decode()) if found else b""
+
+
+_TYPES = ("image/png", "image/jpeg", "image/webp")
+_READERS: Sequence[tuple[str, Sequence[tuple[str, ...]], Callable[[bytes], bytes]]] = (
+    ("WAYLAND_DISPLAY", [("wl-paste", "--no-newline", "--type", one) for one in _TYPES], bytes),
+    ("DISPLAY", [("xclip", "-selection", "clipboard", "-target", one, "-out") for one in _TYPES], bytes),
+    ("", [("pngpaste", "-")], bytes),
+    ("", [("osascript", "-e", "the clipboard as «class PNGf»")], _hex),
+    ("WSL_DISTRO_NAME", [("powershell.exe", "-NoProfile", "-STA", "-Command", _POWERSHELL)], base64.b64decode),
+)
+"""Programs that write the picture in the clipboard to their stdout: the environment variable that must be set (empty if none), the commands
+to try, and the function that decodes their output."""
+
+
+async def clipboard_picture(environ: Mapping[str, str] = os.environ) -> tuple[bytes, str]:
+    """Return the picture in the clipboard and its media type. Raise UsageError if there is none, or no program that can read it."""
+    tried = False
+    for variable, commands, decode in _READERS:
+        if (variable and not environ.get(variable)) or shutil.which(commands[0][0], path=environ.get("PATH")) is None:
+            continue
+        tried = True
+        for argv in commands:
+            found = await output(argv, env=dict(environ), timeout=PASTE_SECONDS, limit=2 * MAX_MEDIA)
+            if found.code is None:
+                raise UsageError(f"{argv[0]} did not return the picture, or it is larger than {MAX_MEDIA >> 20} MiB.")
+            try:
+                data = decode(found.stdout) if found.code == 0 else b""
+            except ValueError:  # not in the expected notation
+                data = b""
+            if len(data) > MAX_MEDIA:
+                raise UsageError(f"The picture in the clipboard is larger than {MAX_MEDIA >> 20} MiB.")
+            if (media_type := media_of(data)).startswith("image/"):
+                return data, media_type
+    if tried:
+        raise UsageError("The clipboard has no picture.", fix="To paste text, use the terminal's own key, often Ctrl+Shift+V.")
+    raise UsageError(
+        "No program found that reads pictures from the clipboard.",
+        fix="Install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS), or save the picture as a file and type @ and its name.",
+    )
 
 
 NotificationKind: TypeAlias = Literal["done", "waiting", "failed"]

@@ -22,7 +22,7 @@ from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
 from moot.cli.repl.keys import KeyHandler, bindings, leader_hint, register_sequences, table
-from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
+from moot.cli.repl.programs import NotificationKind, Notifier, clipboard_picture, osc52, run_statusline
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
@@ -99,7 +99,7 @@ class ReplScreen:
         self._scrollback = Scrollback(look_of(output))
         self._display = RunDisplay(self._scrollback)
         history = PromptHistory(context.engine.settings.home / "state" / "history.jsonl")
-        self._composer = Composer(history=history, completer=ReplCompleter(context))
+        self._composer = Composer(history=history, completer=ReplCompleter(context), directory=context.directory)
         self._chords = chords_of(context.engine.settings.keys)
         self._keys = KeyHandler(self._composer, self, self._chords)
         self._terminal = Terminal(
@@ -125,6 +125,7 @@ class ReplScreen:
             self,
             output,
             copy_to_terminal=self._copy_to_terminal,
+            pictures=self._composer.pictures,
             has_menu=True,
         )
         self._notifier = Notifier(lambda: context.engine.runtime.settings.ui, self._terminal.writer.write_now)
@@ -161,6 +162,7 @@ class ReplScreen:
             "editor": lambda: self._enqueue(self._edit),
             "expand": self._display.expand,
             "search": lambda: self._enqueue(self._search),
+            "paste": lambda: self._enqueue(self._paste),
             "redraw": lambda: self._terminal.region.renderer.erase(),
             "suspend": lambda: self._terminal.region.suspend_to_background(),
         }
@@ -370,6 +372,9 @@ class ReplScreen:
         edited = await self._terminal.suspend_for(lambda: edit_text(text, output=self._output))
         if edited is not None:
             self._composer.replace(edited.rstrip("\n"))
+
+    async def _paste(self) -> None:
+        self._composer.paste_picture(*await clipboard_picture())
 
     async def _rewind(self) -> None:
         if self._conversation.conversation is not None:

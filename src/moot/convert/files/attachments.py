@@ -53,6 +53,12 @@ def local_file(data: bytes, path: str, media_type: str = "", lines: tuple[int, i
     }
 
 
+def pasted_file(data: bytes, name: str, media_type: str) -> Part:
+    """Return content that is not in a local file, such as a picture from the clipboard, as a file part."""
+    part = local_file(data, name, media_type)
+    return {**part, "providerMetadata": {OURS: {"size": len(data)}}}
+
+
 def _text_type(path: str) -> str:
     guessed = _types().guess_type(path)[0] or ""
     return guessed if guessed.startswith("text/") else "text/plain"
