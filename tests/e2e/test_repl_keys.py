@@ -175,3 +175,24 @@ def test_ctrl_v_attaches_the_picture_in_the_clipboard_and_dropped_files_become_r
         assert PICTURE in str(sent) and "dropped content" in str(sent)
     finally:
         screen.close()
+
+
+def test_vi_keys_edit_the_prompt_and_the_next_prompt_starts_in_insert_mode(moot: MootProcess, model: ScriptedProcess) -> None:
+    config = moot.home / "config.yaml"
+    config.write_text(f"{config.read_text()}ui:\n  vi: true\n")
+    screen = PtyScreen(moot)
+    try:
+        screen.wait_for("scripted@mine · ask", START)
+        screen.send("one two three\x1b")
+        screen.read(0.5)  # Esc alone, not the start of a key sequence
+        screen.send("bdw0x$aX\x1b")
+        screen.wait_for("› ne two X")
+        screen.read(0.5)
+        screen.send("\r")  # sent in Vi's normal mode
+        screen.wait_for("Hello you.")
+        screen.send("daily words")  # in normal mode, these letters would be commands
+        screen.wait_for("› daily words")
+        answered(screen, "", 2)
+        assert "daily words" in str(model.requests()[-1]["body"])
+    finally:
+        screen.close()

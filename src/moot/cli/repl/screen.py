@@ -312,6 +312,7 @@ class ReplScreen:
         self._terminal.touch()
 
     def send(self, text: str, on_busy: OnBusy) -> None:
+        self._terminal.region.vi_state.reset()  # back to Vi's insert mode
         waits = self._pending > 0  # the actions before it may change the conversation
         echoed = not waits and self._input.echo(text, on_busy)
         self._notifier.progress(self._display.active)
