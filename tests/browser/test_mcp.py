@@ -53,6 +53,50 @@ def test_a_server_is_connected_its_changes_are_accepted_and_it_is_switched_off(o
     expect(entry.get_by_text("8 tools")).to_be_visible()
 
 
+def test_a_server_is_tested_added_changed_and_removed(own: Served, visit: Visitor, tmp_path: Path, axe: str) -> None:
+    tab = visit("/settings/tools", at=own)
+    page = tab.page
+    page.get_by_role("button", name="Add server").click()
+    form = page.get_by_role("dialog", name="Add server")
+    form.get_by_label("Name", exact=True).fill("demo")
+    form.get_by_label("Program", exact=True).fill(sys.executable)
+    form.get_by_label("Arguments").fill(f"{PROGRAM}\nstdio\n{tmp_path / 'a folder'}")
+    form.get_by_role("button", name="Add variable").click()
+    form.get_by_label("Variable", exact=True).fill("KEY")
+    form.get_by_label("Value of the variable").fill("canary-77")
+    expect(form.locator("[data-preview]")).to_have_text(f"{sys.executable} {PROGRAM} stdio '{tmp_path / 'a folder'}'")
+    form.get_by_role("button", name="Start and list tools").click()
+    expect(form.get_by_text("Add two numbers.")).to_be_visible(timeout=30_000)
+    assert "mcp:" not in (own.moot.home / "config.yaml").read_text()
+    form.get_by_text("Nothing is saved yet.").scroll_into_view_if_needed()
+    tab.shot("mcp-form-desktop-light")
+    assert not inaccessible(page, axe)
+    form.get_by_role("button", name="Add server").click()
+    entry = page.locator("[data-mcp=demo]")
+    expect(entry.get_by_text("connected", exact=True)).to_be_visible(timeout=30_000)
+    assert "canary-77" not in page.content()
+
+    entry.get_by_role("button", name="Edit demo").click()
+    again = page.get_by_role("dialog", name="Change server “demo”")
+    expect(again.get_by_label("Value of the variable")).to_have_value("")
+    again.get_by_label("Trust its hints").check()
+    again.get_by_role("button", name="Save").click()
+    expect(again).to_have_count(0)
+    text = (own.moot.home / "config.yaml").read_text()
+    assert "KEY: canary-77" in text and "trust_hints: true" in text
+
+    entry.get_by_role("button", name="Edit demo").click()
+    again.get_by_label("Kind of server").select_option("remote")
+    again.get_by_label("Address").fill("http://127.0.0.1:1/mcp")
+    tab.allowed = ("status of",)
+    again.get_by_role("button", name="Connect and list tools").click()
+    expect(again.get_by_role("alert")).to_be_visible()
+    again.get_by_role("button", name="Remove", exact=True).click()
+    again.get_by_role("button", name="Remove this server?").click()
+    expect(entry).to_have_count(0)
+    assert "canary-77" not in (own.moot.home / "config.yaml").read_text()
+
+
 @pytest.fixture
 def vault(own: Served, free_tcp_port: int) -> Iterator[Accounts]:
     """A configured remote MCP server that refuses access without a login."""

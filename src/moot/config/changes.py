@@ -55,6 +55,43 @@ def remove_value(path: Path, key: str, environ: Mapping[str, str]) -> None:
         write_atomically(path, _checked(yaml, root, comments, path, environ))
 
 
+def set_entry(path: Path, section: str, name: str, fields: JsonObject, environ: Mapping[str, str]) -> None:
+    """Write an entry of a section, such as an MCP server. See `with_entry`."""
+    with lock_file(path):
+        write_atomically(path, with_entry(path, section, name, fields, environ))
+
+
+def with_entry(path: Path, section: str, name: str, fields: JsonObject, environ: Mapping[str, str]) -> bytes:
+    """Return the file's new content with these fields of an entry set. Raise ConfigError if the new content is invalid.
+
+    A null field is removed, and fields that are not given are kept. A mapping replaces the field's mapping. In it, null keeps the value in
+    the file, so that secrets can be kept without knowing them.
+    """
+    yaml, root, comments = _load(path)
+    entries: Any = root.get(section)
+    known: Any = cast("Any", entries).get(name) if isinstance(entries, dict) else None
+    entry: Any = known if isinstance(known, CommentedMap) else CommentedMap()
+    if entry is not known:
+        _put(root, f"{section}.{name}", entry)
+    for key, value in fields.items():
+        if isinstance(value, dict):
+            value = _with_kept(entry.get(key), value, f"{section}.{name}.{key}", path)
+        if value is None or value == {}:
+            entry.pop(key, None)
+        elif entry.get(key) != value:
+            entry[key] = value
+    return _checked(yaml, root, comments, path, environ)
+
+
+def _with_kept(before: Any, values: JsonObject, key: str, path: Path) -> JsonObject:
+    known = cast("dict[str, Any]", before) if isinstance(before, dict) else dict[str, Any]()
+    for name in [name for name, value in values.items() if value is None and name not in known]:
+        error = ConfigError(f"{key}.{name}: The value is missing.", file=str(path))
+        error.problems = ((f"{key}.{name}", f"{name} has no stored value. Enter one."),)
+        raise error
+    return {name: known[name] if value is None else value for name, value in values.items()}
+
+
 def _put(root: Any, key: str, value: Any) -> None:
     level = root
     *above, last = key.split(".")

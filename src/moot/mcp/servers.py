@@ -268,7 +268,7 @@ class McpServers:
                 if server.plugin:
                     await to_thread.run_sync(check_unchanged, self._home, server.plugin)
                 module = await to_thread.run_sync(import_module, _SDK)
-                async with module.connect(server, Path(directory or "/"), self._login(server)) as connection:
+                async with module.connect(server, Path(directory or "/"), _login(self._home, server)) as connection:
                     tools, prompts = await connection.tools(), await connection.prompts()
                     await to_thread.run_sync(self.accepted.record, server, tools, prompts)
                     scope.deadline = float("inf")
@@ -279,15 +279,9 @@ class McpServers:
                     if connection.lost.is_set() and not slot.closing.is_set():
                         self._failed(slot, connection.lost_error(), started_at)
             if scope.cancelled_caught:
-                late = f"The MCP server {server.name!r} did not start within {START_SECONDS:g} s."
-                self._failed(slot, ProviderError(late, kind="timeout"), started_at)
+                self._failed(slot, _late(server), started_at)
         except Exception as error:  # noqa: BLE001  a server may do anything, and must not end other connections or runs
-            found = first_error(error)
-            log.info("the MCP server %s failed: %r", server.name, found)
-            known = (
-                found if isinstance(found, MootError) else ProviderError(f"The MCP server {server.name!r} failed: {found!r}", kind="failed")
-            )
-            self._failed(slot, known, started_at)
+            self._failed(slot, _reason(server, error), started_at)
         finally:
             slot.connection = slot.starting = None
             starting.set()
@@ -308,13 +302,6 @@ class McpServers:
                 with anyio.move_on_after(REFETCH_SECONDS):
                     await _first_of(slot.closing, connection.lost)
 
-    def _login(self, server: McpServer) -> object | None:
-        """Return the authentication for requests to a remote server, or None if there is no login."""
-        if not server.url or LoginFile(self._home, server).read() is None:
-            return None
-        login: object = attribute(_LOGIN)(self._home, server)
-        return login
-
     def _failed(self, slot: _Slot, error: MootError, started_at: float) -> None:
         now = anyio.current_time()
         if slot.connection is not None and now - started_at > STABLE_SECONDS:
@@ -322,6 +309,32 @@ class McpServers:
         slot.error = error
         slot.retry_at = now + PAUSES[min(slot.failures, len(PAUSES) - 1)]
         slot.failures += 1
+
+
+async def fetch_tools(home: Path, server: McpServer, directory: str) -> tuple[McpTool, ...]:
+    """Connect to a server that is not in the configuration yet, return its tools, and close the connection.
+
+    Nothing is stored, and no tool is accepted. Raise MootError if the connection fails.
+    """
+    check_usable(server)
+    module = await to_thread.run_sync(import_module, _SDK)
+    try:
+        with anyio.fail_after(START_SECONDS):
+            async with module.connect(server, Path(directory or "/"), _login(home, server)) as connection:
+                found: tuple[McpTool, ...] = await connection.tools()
+                return found
+    except TimeoutError as error:
+        raise _late(server) from error
+    except Exception as error:
+        raise _reason(server, error) from error
+
+
+def _login(home: Path, server: McpServer) -> object | None:
+    """Return the authentication for requests to a remote server, or None if there is no login."""
+    if not server.url or LoginFile(home, server).read() is None:
+        return None
+    login: object = attribute(_LOGIN)(home, server)
+    return login
 
 
 def check_usable(server: McpServer) -> None:
@@ -336,6 +349,17 @@ def check_configured(server: McpServer) -> None:
         raise UsageError(
             f"The MCP server {server.name!r} is part of the plugin {server.plugin!r}.", fix=f"moot plugins disable {server.plugin}"
         )
+
+
+def _late(server: McpServer) -> ProviderError:
+    return ProviderError(f"The MCP server {server.name!r} did not start within {START_SECONDS:g} s.", kind="timeout")
+
+
+def _reason(server: McpServer, error: Exception) -> MootError:
+    """Log the failure of a connection, and return it as an error of moot."""
+    found = first_error(error)
+    log.info("the MCP server %s failed: %r", server.name, found)
+    return found if isinstance(found, MootError) else ProviderError(f"The MCP server {server.name!r} failed: {found!r}", kind="failed")
 
 
 async def _first_of(*events: anyio.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -35,6 +36,11 @@ class McpServer:
 
     def __repr__(self) -> str:
         return f"McpServer(name={self.name!r}, command={self.command!r}, url={self.url!r})"
+
+    @property
+    def place(self) -> str:
+        """The command line of the program, quoted for a shell, or the URL."""
+        return self.url or shlex.join((self.command, *self.args))
 
 
 Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import anyio
 import pytest
+from ruamel.yaml import YAML
 
 from e2e.mcp_server import PICTURE
 from e2e.server.conftest import LiveServer
@@ -58,6 +59,82 @@ async def test_a_server_is_connected_switched_and_its_changes_are_accepted(serve
     accepted = await server.client.post("/api/mcp/demo/accept", json={"digests": [tool["digest"] for tool in changed]})
     assert accepted.status == 200
     assert not [tool for tool in (await the_server(server))["tools"] if tool["is_changed"]]
+
+
+def program(folder: Path, **more: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [str(PROGRAM), "stdio", str(folder)], **more}
+
+
+def written(server: LiveServer) -> dict[str, Any]:
+    file = server.engine.settings.home / "config.yaml"
+    return YAML(typ="safe").load(file).get("mcp") or {} if file.exists() else {}
+
+
+@pytest.mark.slow
+async def test_a_server_is_tested_before_it_is_added_and_its_secrets_are_never_returned(server: LiveServer, tmp_path: Path) -> None:
+    tried = await server.client.post("/api/mcp/demo/test", json=program(tmp_path, env={"KEY": "canary-77"}))
+    assert tried.status == 200, await tried.text()
+    assert "Add two numbers." in str((await tried.json())["tools"])
+    assert not written(server) and not (server.engine.settings.home / "mcp" / "demo.json").exists()
+
+    added = await server.client.post("/api/mcp", json={"name": "demo", **program(tmp_path, env={"KEY": "canary-77"})})
+    assert added.status == 201, await added.text()
+    shown = await server.client.get("/api/mcp/demo")
+    assert (await shown.json())["env"] == ["KEY"]
+    assert "canary-77" not in await added.text() + await shown.text()
+    assert (await the_server(server))["is_saved"] and (await the_server(server))["status"] == "not started"
+    again = await server.client.post("/api/mcp", json={"name": "demo", **program(tmp_path)})
+    assert again.status == 400 and "already exists" in await again.text()
+
+    changed = await server.client.put("/api/mcp/demo", json=program(tmp_path, env={"KEY": None, "MODE": "fast"}, trust_hints=True))
+    assert changed.status == 200, await changed.text()
+    assert written(server)["demo"] == program(tmp_path, env={"KEY": "canary-77", "MODE": "fast"}, trust_hints=True)
+    stale = await server.client.put("/api/mcp/demo", json=program(tmp_path), headers={"If-Match": shown.headers["etag"]})
+    assert stale.status == 412
+
+    await server.client.post("/api/mcp/demo/connect")
+    assert (server.engine.settings.home / "mcp" / "demo.json").exists()
+    assert (await server.client.delete("/api/mcp/demo")).status == 204
+    assert not written(server) and not (server.engine.settings.home / "mcp" / "demo.json").exists()
+    assert (await server.client.get("/api/mcp/demo")).status == 404
+
+
+async def test_errors_in_a_definition_name_the_field(server: LiveServer) -> None:
+    for path, definition, at in (
+        ("demo/test", {"url": "ftp://example.org"}, "mcp.demo.url"),
+        ("demo/test", {}, "mcp.demo"),
+        ("demo/test", {"command": "x", "headers": {"A": "b"}}, "mcp.demo.headers"),
+        ("demo/test", {"command": "x", "env": {"KEY": None}}, "mcp.demo.env.KEY"),
+        ("", {"name": "a.b", "command": "x"}, "body.name"),
+        ("", {"name": "a__b", "command": "x"}, "mcp.a__b"),
+    ):
+        answer = await server.client.post(f"/api/mcp/{path}".removesuffix("/"), json=definition)
+        assert answer.status == 422, await answer.text()
+        assert [error["at"] for error in (await answer.json())["errors"]] == [at]
+    assert not written(server)
+
+
+async def test_a_stored_header_is_not_sent_to_another_site(server: LiveServer) -> None:
+    definition = {"name": "docs", "url": "https://docs.example/mcp", "headers": {"Authorization": "canary-77"}}
+    assert (await server.client.post("/api/mcp", json=definition)).status == 201
+    kept = {"Authorization": None}
+    moved = {"url": "https://docs.example/v2/mcp", "headers": kept}
+    assert (await server.client.put("/api/mcp/docs", json=moved)).status == 200
+    assert written(server)["docs"] == {"url": "https://docs.example/v2/mcp", "headers": {"Authorization": "canary-77"}}
+    for url in ("https://evil.example/mcp", "http://docs.example/mcp", "https://docs.example:8443/mcp"):
+        for method, path in (("PUT", "docs"), ("POST", "docs/test")):
+            answer = await server.client.request(method, f"/api/mcp/{path}", json={"url": url, "headers": kept})
+            assert answer.status == 422 and "Enter the value again" in await answer.text()
+
+
+async def test_only_the_scope_machine_can_define_servers(server: LiveServer, tmp_path: Path) -> None:
+    secret = (await (await server.client.post("/api/tokens", json={"name": "x", "scopes": ["read", "chat", "tools", "admin"]})).json())[
+        "secret"
+    ]
+    headers = {"Authorization": f"Bearer {secret}", "Cookie": ""}
+    for method, path in (("POST", ""), ("POST", "/demo/test"), ("GET", "/demo"), ("PUT", "/demo"), ("DELETE", "/demo")):
+        answer = await server.client.request(method, f"/api/mcp{path}", json={"name": "demo", **program(tmp_path)}, headers=headers)
+        assert answer.status == 403, (method, path)
 
 
 @asynccontextmanager

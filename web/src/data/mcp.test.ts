@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { referenceTo } from '@/data/mcp'
+import { commandLine, referenceTo } from '@/data/mcp'
 
 test('a reference is quoted if its URI has spaces or ends like a sentence, and missing if it can’t be written', () => {
   expect(referenceTo('db', 'schema://main')).toBe('@db:schema://main')
@@ -9,4 +9,9 @@ test('a reference is quoted if its URI has spaces or ends like a sentence, and m
   expect(referenceTo('db', 'note://person/{name}')).toBe('@"db:note://person/{name}"')
   expect(referenceTo('db', 'note://a"b')).toBeNull()
   expect(referenceTo('db', 'note://a\nb')).toBeNull()
+})
+
+test('a command line quotes words that a shell would split or change', () => {
+  expect(commandLine(['npx', '-y', '@scope/server@1.0', '/home/me'])).toBe('npx -y @scope/server@1.0 /home/me')
+  expect(commandLine(['sh', '-c', 'echo $HOME', "it's", ''])).toBe(`sh -c 'echo $HOME' 'it'"'"'s' ''`)
 })

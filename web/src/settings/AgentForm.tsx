@@ -1,6 +1,6 @@
 import { type FormEvent, useState } from 'react'
-import { Problem } from '@/api/client'
 import { type Agent, type AgentFields, useAgentActions, useAgentFile } from '@/data/settings'
+import { Deletion, errorsOf, Text } from '@/settings/FormParts'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
@@ -42,8 +42,7 @@ function Fields(given: { shown: Shown; etag: string; onClose: () => void }) {
   const agent = shown.kind === 'new' ? null : shown.agent
   const [noTools, setNoTools] = useState(agent?.tools?.length === 0)
   const failure = create.error ?? change.error
-  const errors = errorsOf(failure)
-  const rest = failure && !Object.keys(errors).some((key) => KEYS.includes(key)) ? failure : null
+  const { errors, rest } = errorsOf(failure, KEYS)
 
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -145,58 +144,15 @@ function Fields(given: { shown: Shown; etag: string; onClose: () => void }) {
 export function AgentDeletion({ agent, onClose }: { agent: Agent; onClose: () => void }) {
   const { remove } = useAgentActions()
   return (
-    <Dialog title={words.deleteTitle(agent.name)} onClose={onClose}>
-      <div className="space-y-4 overflow-y-auto p-5 text-sm">
-        <p>{words.deleteAbout}</p>
-        {remove.error && <Failed error={remove.error} />}
-        <div className="flex justify-end gap-2 pt-1">
-          <Button onClick={onClose}>{text.common.cancel}</Button>
-          <Button
-            look="danger"
-            disabled={remove.isPending}
-            onClick={() => remove.mutate(agent.name, { onSuccess: onClose })}
-          >
-            {words.deleteSubmit}
-          </Button>
-        </div>
-      </div>
-    </Dialog>
-  )
-}
-
-interface TextProps {
-  name: string
-  label: string
-  about?: string
-  value?: string | number | null
-  error?: string
-  /** Number of lines. Without it, the field has a single line. */
-  rows?: number
-  number?: boolean
-  required?: boolean
-}
-
-function Text({ name, label, about, value, error, rows, number, required }: TextProps) {
-  return (
-    <Field label={label} about={about} error={error}>
-      {(field) =>
-        rows ? (
-          <textarea {...field} name={name} rows={rows} defaultValue={value ?? ''} className={`${INPUT} py-2`} />
-        ) : (
-          <input
-            {...field}
-            name={name}
-            required={required}
-            autoComplete="off"
-            spellCheck={false}
-            type={number ? 'number' : 'text'}
-            step={number ? 'any' : undefined}
-            defaultValue={value ?? ''}
-            className={INPUT}
-          />
-        )
-      }
-    </Field>
+    <Deletion
+      title={words.deleteTitle(agent.name)}
+      about={words.deleteAbout}
+      submit={words.deleteSubmit}
+      isPending={remove.isPending}
+      error={remove.error}
+      remove={() => remove.mutate(agent.name, { onSuccess: onClose })}
+      onClose={onClose}
+    />
   )
 }
 
@@ -212,14 +168,6 @@ const KEYS = [
   'max_steps',
   'agents',
 ]
-
-/** Return the messages of an error response by field: `agents.NAME.tools.0` and `body.tools.0` are at `tools`. */
-function errorsOf(error: Error | null): Record<string, string> {
-  const found = error instanceof Problem ? error.errors : []
-  return Object.fromEntries(
-    found.map(({ at, message }) => [at.split('.')[at.startsWith('body.') ? 1 : 2] ?? '', message]),
-  )
-}
 
 function listed(value: string): string[] | null {
   const names = value.split(',').map((name) => name.trim())

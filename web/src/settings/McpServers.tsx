@@ -1,6 +1,7 @@
 import { ChevronRight } from 'lucide-react'
 import { useEffect, useId, useRef, useState } from 'react'
-import { type McpServer, type McpTool, useMcpActions, useMcpServers } from '@/data/mcp'
+import { type McpServer, useMcpActions, useMcpServers } from '@/data/mcp'
+import { Definitions, McpForm } from '@/settings/McpForm'
 import { McpResources } from '@/settings/McpResources'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
@@ -11,11 +12,15 @@ import { Failed, Loading } from '@/ui/States'
 export function McpServers() {
   const { data, error, refetch } = useMcpServers()
   const heading = useId()
+  const [edited, setEdited] = useState<string | null>(null) // the name of the server; empty for a new one
   return (
     <section aria-labelledby={heading} className="mt-8">
-      <h2 id={heading} className="font-medium">
-        {text.mcp.title}
-      </h2>
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        <h2 id={heading} className="font-medium">
+          {text.mcp.title}
+        </h2>
+        {data && <Button onClick={() => setEdited('')}>{text.mcp.add}</Button>}
+      </div>
       <p className="mt-1 mb-3 text-sm text-muted">{text.mcp.about}</p>
       {error ? (
         <Failed error={error} retry={() => void refetch()} />
@@ -24,14 +29,13 @@ export function McpServers() {
       ) : data.data.length ? (
         <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line">
           {data.data.map((server) => (
-            <Entry key={server.name} server={server} />
+            <Entry key={server.name} server={server} edit={() => setEdited(server.name)} />
           ))}
         </ul>
       ) : (
-        <p className="rounded-xl border border-line px-4 py-3 text-sm text-muted">
-          {text.mcp.empty} <code className="font-mono text-ink">{text.mcp.command}</code>
-        </p>
+        <p className="rounded-xl border border-line px-4 py-3 text-sm text-muted">{text.mcp.empty}</p>
       )}
+      {edited !== null && <McpForm name={edited} onClose={() => setEdited(null)} />}
     </section>
   )
 }
@@ -44,7 +48,7 @@ const LOOKS = {
   'not started': 'plain',
 } as const
 
-function Entry({ server }: { server: McpServer }) {
+function Entry({ server, edit }: { server: McpServer; edit: () => void }) {
   const { change, connect, accept, signIn, signOut } = useMcpActions(server.name)
   const [browsing, setBrowsing] = useState(false)
   const changed = server.tools.filter((tool) => tool.is_changed)
@@ -90,6 +94,11 @@ function Entry({ server }: { server: McpServer }) {
               onClick={() => connect.mutate()}
             >
               {connect.isPending ? text.mcp.connecting : text.mcp.connect}
+            </Button>
+          )}
+          {server.is_saved && (
+            <Button aria-label={text.mcp.editServer(server.name)} onClick={edit}>
+              {text.common.edit}
             </Button>
           )}
           <Button
@@ -179,18 +188,5 @@ function Waiting(props: { server: McpServer; isCancelling: boolean; cancel: () =
         </Button>
       </div>
     </div>
-  )
-}
-
-function Definitions({ tools }: { tools: readonly McpTool[] }) {
-  return (
-    <dl className="mt-1 space-y-1.5 text-sm">
-      {tools.map((tool) => (
-        <div key={tool.name}>
-          <dt className="font-mono text-xs font-medium break-all">{tool.name}</dt>
-          <dd className="break-words whitespace-pre-wrap text-muted">{tool.description || tool.title}</dd>
-        </div>
-      ))}
-    </dl>
   )
 }

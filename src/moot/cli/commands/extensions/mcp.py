@@ -20,10 +20,11 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import ask_hidden, confirm
-from moot.config.changes import remove_value, set_value
+from moot.config.changes import set_value
 from moot.config.loader import FILE
 from moot.config.settings import Settings
 from moot.errors import MootError, NeedsApproval, NotFound, UsageError
+from moot.features.mcp import definitions
 from moot.guard.hidden import spelled_out
 from moot.mcp.logins import LoginFile
 from moot.mcp.servers import McpServers, check_configured
@@ -85,8 +86,7 @@ async def _fetched(servers: McpServers, server: McpServer) -> None:
 def _row(status: McpStatus) -> list[str]:
     state = f"{status.state}: {status.error}" if status.error else status.state
     changes = f", {len(status.changes)} to accept" if status.changes else ""
-    place = status.server.url or " ".join((status.server.command, *status.server.args))
-    return [status.server.name, state, f"{len(status.tools)}{changes}", place]
+    return [status.server.name, state, f"{len(status.tools)}{changes}", status.server.place]
 
 
 async def add_server(
@@ -111,14 +111,11 @@ async def add_server(
         raise UsageError(
             "Specify either a command or a URL.", fix=f"Use 'moot mcp add {name} -- COMMAND' or 'moot mcp add {name} --url URL'."
         )
-    settings = configured(output).settings
-    if name in settings.mcp:
-        raise UsageError(f"An MCP server named {name!r} already exists.", fix=f"moot mcp remove {name}")
     values: JsonObject = {"command": command[0], "args": list[Json](command[1:])} if command else {"url": url, "protocol": protocol}
     values |= {"env": _pairs(env, "--env")} if env else {}
     values |= {"headers": _pairs(header, "--header")} if header else {}
     values |= {"trust_hints": True} if trust_hints else {}
-    set_value(settings.home / FILE, f"mcp.{name}", values, os.environ)
+    definitions.add_server(configured(output).settings, name, values)
     if no_connect:
         write_done(output, json, {"name": name, "added": True}, f"added {name}")
         return
@@ -278,11 +275,7 @@ def _switch(name: str, enabled: bool, json: bool, output: Output) -> None:
 async def remove_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Remove a server from the configuration."""
     async with _opened(output) as (settings, servers):
-        server = _server(settings, name)
-        check_configured(server)
-        remove_value(settings.home / FILE, f"mcp.{name}", os.environ)
-        servers.accepted.forget(name)
-        LoginFile(settings.home, server).delete()
+        definitions.remove_server(settings, servers.accepted, _server(settings, name))
     write_done(output, json, {"name": name, "removed": True}, f"removed {name}")
 
 

@@ -8,7 +8,7 @@ from moot.cli.arguments.signatures import Parameter
 from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import open_watched
 from moot.cli.context.output import Out
-from moot.features.mcp_server import guarded, mcp_server, serve_http
+from moot.features.mcp.server import guarded, mcp_server, serve_http
 
 
 async def serve_history(

@@ -22,7 +22,7 @@ from moot.providers.status import answer_json, check_model, providers_json
 from moot.server.auth import Admin, Operator, Reader, Router
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import Cursor, Limit, cut, page_out
-from moot.server.routes.settings.config import changed, write
+from moot.server.routes.settings.config import changed, is_saved, write
 from moot.server.state import CurrentServer, Server
 from moot.types.canonical import Json, JsonObject
 
@@ -148,12 +148,11 @@ def _key_place(server: Server, name: str) -> str:
 
 
 def _facts(server: Server, provider: JsonObject, *, with_places: bool) -> JsonObject:
-    name, origin = str(provider["name"]), server.configuration.loaded.origin
-    file = str(server.engine.settings.home / FILE)
+    name = str(provider["name"])
     return {
         **provider,
         "key": _key_place(server, name) if with_places else "",
         "variables": [*KEY_VARIABLES.get(name, ())],
         "is_built_in": name in PROVIDERS,
-        "is_saved": any(key.startswith(f"providers.{name}.") and file in place for key, place in origin.items()),
+        "is_saved": is_saved(server, f"providers.{name}"),
     }
