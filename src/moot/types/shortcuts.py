@@ -46,8 +46,8 @@ def chords_of(own: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def normalized(chord: str) -> str:
-    """Return the chord in lower case, with single spaces."""
-    return " ".join(chord.lower().split())
+    """Return the chord in lower case, with single spaces and sorted modifiers."""
+    return " ".join("+".join((*sorted(key.split("+")[:-1]), key.split("+")[-1])) for key in chord.lower().split())
 
 
 def problems_of(own: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -60,8 +60,13 @@ def problems_of(own: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
         for chord in map(normalized, chords):
             if problem := _problem(chord):
                 yield name, problem
+            elif chord == ESCAPE_TWICE and name != "rewind":
+                yield name, f"{label(chord)} works only for 'rewind'."
             elif taken.setdefault(chord, name) != name:
                 yield name, f"{label(chord)} is already the key of {taken[chord]!r}. Set another key for {taken[chord]!r}, too."
+    chosen = chords_of({name: chords for name, chords in own.items() if name in ACTIONS})
+    if ESCAPE_TWICE in chosen["rewind"] and "esc" not in chosen["stop"]:  # the handler of Esc recognizes the second press
+        yield "stop", f"{label(ESCAPE_TWICE)} is the key of 'rewind', so Esc must be a key of 'stop'. Set another key for 'rewind', too."
 
 
 def _problem(chord: str) -> str:
@@ -75,9 +80,10 @@ def _problem(chord: str) -> str:
     key = match["key"] if match else ""
     if match is None or (len(key) > 1 and key not in _NAMED and not re.fullmatch(r"f\d+", key)) or len(modifiers) != len(set(modifiers)):
         return f"{chord!r} is not a key. Examples: ctrl+g, alt+enter, shift+tab, f2, ctrl+x e."
-    if first in _SAME:
-        return f"Terminals can't tell {label(first)} from {_SAME[first]}."
-    if not modifiers and len(key) == 1 and not second:
+    if (same := first.replace("alt+", "")) in _SAME:
+        other = _SAME[same] if same == first else f"Alt+{_SAME[same]}"
+        return f"Terminals can't tell {label(first)} from {other}."
+    if not modifiers and (len(key) == 1 or key == "space") and not second:
         return f"{chord!r} is a character that you type. Add ctrl or alt."
     lone = {"ctrl": {"enter", "tab", "esc"}, "alt": {"esc", "tab"}}
     if any(key in lone.get(one, set()) for one in modifiers) or ("shift" in modifiers and (key not in _SHIFTED or len(modifiers) > 1)):

@@ -55,6 +55,10 @@ def test_the_default_keys_have_no_conflicts_and_are_keys_of_the_terminal() -> No
         ("search", "g", "'g' is a character that you type. Add ctrl or alt."),
         ("search", "hyper+g", "'hyper+g' is not a key."),
         ("search", "", "The key is empty."),
+        ("search", "space", "'space' is a character that you type."),
+        ("search", "alt+ctrl+m", "Terminals can't tell Alt+Ctrl+M from Alt+Enter."),
+        ("search", "esc esc", "Esc Esc works only for 'rewind'."),
+        ("stop", "f3", "Esc Esc is the key of 'rewind', so Esc must be a key of 'stop'."),
     ],
 )
 def test_unusable_keys_are_errors(tmp_path: Path, action: str, chord: str, problem: str) -> None:
@@ -74,6 +78,16 @@ def test_configured_keys_replace_the_default_ones(tmp_path: Path) -> None:
     assert shown["New line"] == "Alt+Enter, Ctrl+J, \\ at the end" and "Choose a model" not in shown
     assert leader_hint(chords) == "Ctrl+X: e editor · s steer · n new · l conversations"
     assert label("shift+tab") == "Shift+Tab"
+
+
+def test_the_order_of_modifiers_does_not_matter() -> None:
+    assert chords_of({"search": ["Ctrl+Alt+F"]})["search"] == ("alt+ctrl+f",)
+    assert [name for name, _ in problems_of({"search": ["ctrl+alt+f"], "editor": ["alt+ctrl+f"]})] == ["editor"]
+
+
+def test_esc_can_be_replaced_for_both_actions() -> None:
+    assert list(problems_of({"stop": ["f3"], "rewind": ["f4"]})) == []
+    assert list(problems_of({"stop": ["f3", "esc"]})) == []
 
 
 def test_esc_twice_rewinds_only_while_that_is_its_key() -> None:
