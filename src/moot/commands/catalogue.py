@@ -153,6 +153,14 @@ async def _unusable(settings: Settings, definitions: Iterable[CommandDefinition]
     return found
 
 
+async def check_usable(settings: Settings, command: CommandDefinition) -> None:
+    """Raise ConfigError, naming the field, if a command of moot's home names an agent or a model that is not available."""
+    if error := (await _unusable(settings, [command], "")).get(command.facts.name):
+        field = "agent" if command.facts.agent and _agent_problem(settings, command.facts.agent, "") else "model"
+        error.problems = ((f"commands.{command.facts.name}.{field}", error.message.partition(": ")[2] or error.message),)
+        raise error
+
+
 def _agent_problem(settings: Settings, agent: str, folder: str) -> str:
     try:
         find_agent(settings, agent, {}, folder)

@@ -13,13 +13,14 @@ from typing import Any, get_args
 from moot.config.agents.claude_code import COMMANDS_FOLDER, command_fields
 from moot.config.agents.files import quoted, split
 from moot.config.agents.project import repository_root
-from moot.config.home import read_text
+from moot.config.home import lock_file, read_text, write_atomically
 from moot.config.plugins.installed import used_plugins
 from moot.config.plugins.layout import Plugin
-from moot.config.tree import Node, Place, find, place_of
+from moot.config.tree import Node, Place, find, place_of, plain
 from moot.config.trust import is_trusted, trust_list, trusted_files
 from moot.errors import ConfigError
 from moot.plugins.registry import attribute
+from moot.types.canonical import Json
 from moot.types.command import COMMAND_NAME, CommandDefinition, CommandFacts, CommandParameter
 from moot.types.workflow import CheckKind, StepCheck, WorkflowStep
 
@@ -211,3 +212,34 @@ def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> 
     root = Node({"commands": Node({name: Node(fields, replace(place, line=1))}, place)}, place)
     part = attribute("moot.config.validation:validate")(root).commands[name]
     return placed(definition(name, part.model_dump(mode="json"), str(path), notes), root)
+
+
+def own_command_file(home: Path, name: str) -> Path:
+    """Return the path of a command's Markdown file in moot's home. Raise ConfigError if the name is invalid."""
+    if not re.fullmatch(COMMAND_NAME, name):
+        error = ConfigError(f"Invalid command name {name!r}: use letters, digits, - and _.")
+        error.problems = ((f"commands.{name.replace('.', '')}.name", "Use letters, digits, - and _."),)
+        raise error
+    return (home / FOLDER).joinpath(*name.split(":")).with_suffix(".md")
+
+
+def written_fields(text: str, path: Path) -> dict[str, Json]:
+    """Return the front matter of a command's file, as it is written. Raise ConfigError if it is invalid."""
+    head = quoted(split(text.replace("\r\n", "\n"))[0])
+    fields = plain(attribute("moot.config.document:parse")(head, Place("command", str(path)))) if head.strip() else {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def write_command_file(path: Path, before: str, after: str) -> None:
+    """Replace the file's text `before`, which is empty for a new file. An empty `after` deletes the file. This function blocks.
+
+    Raise ConfigError if another program has changed the file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lock_file(path.parent):
+        if read_text(path, mark=True) != before:
+            raise ConfigError("Another program has changed the file.", file=str(path), fix="Load the command again.")
+        if after:
+            write_atomically(path, after.encode())
+        else:
+            path.unlink(missing_ok=True)

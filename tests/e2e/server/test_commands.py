@@ -241,3 +241,52 @@ async def test_findings_of_a_review_are_stored_with_file_and_line_and_again_afte
             ]
             assert parts == ([] if run is plain else [{"findings": found}])
         assert "data-findings" not in str(server.model.requests[-1].body)
+
+
+async def test_a_command_is_created_changed_and_deleted(server: LiveServer) -> None:
+    fields = {"description": "Explain a file", "argument": "FILE", "prompt": "Explain $1."}
+    created = await server.client.post("/api/commands", json={"name": "docs:explain", **fields})
+    assert created.status == 201, await created.text()
+    path = server.engine.settings.home / "commands/docs/explain.md"
+    assert path.read_text() == "---\ndescription: Explain a file\nargument: FILE\n---\n\nExplain $1.\n"
+    listed = {one["name"]: one for one in (await got(server.client, "/api/commands"))["data"]}
+    assert listed["docs:explain"]["is_own"] and not listed["status"]["is_own"]
+    assert (await ran(server, "docs:explain", "a.py"))[0]["kind"] == "run"
+
+    path.write_text(path.read_text().replace("argument", "# typed after the name\nargument"))
+    url = "/api/commands/docs:explain"
+    stale = await server.client.patch(url, json={"prompt": "Explain $1 twice."}, headers={"If-Match": created.headers["etag"]})
+    assert stale.status == 412
+    current = (await server.client.get(url)).headers["etag"]
+    changed = await server.client.patch(url, json={"prompt": "Explain $1 twice."}, headers={"If-Match": current})
+    assert changed.status == 200, await changed.text()
+    assert path.read_text() == "---\ndescription: Explain a file\n# typed after the name\nargument: FILE\n---\n\nExplain $1 twice.\n"
+    assert (await (await server.client.patch(url, json={"argument": ""})).json())["argument"] == ""
+    assert "argument" not in path.read_text().replace("# typed", "")
+    assert (await server.client.delete(url)).status == 204
+    assert not path.exists() and (await server.client.get(url)).status == 404
+
+
+async def test_errors_in_a_command_name_the_field(server: LiveServer) -> None:
+    for body, field in (
+        ({"name": "a b", "prompt": "x"}, "name"),
+        ({"name": "../a", "prompt": "x"}, "name"),
+        ({"name": "status", "prompt": "x"}, "name"),
+        ({"name": "mine"}, "prompt"),
+        ({"name": "mine", "prompt": "x", "agent": "nobody"}, "agent"),
+        ({"name": "mine", "prompt": "x", "model": "large@nowhere"}, "model"),
+    ):
+        answer = await server.client.post("/api/commands", json=body)
+        assert answer.status == 422, await answer.text()
+        assert [error["at"].split(".")[-1] for error in (await answer.json())["errors"]] == [field]
+    assert not (server.engine.settings.home / "commands/mine.md").exists()
+
+
+async def test_commands_elsewhere_are_shown_but_not_changed(server: LiveServer) -> None:
+    answer = await server.client.patch("/api/config", json={"values": {"commands.hello": {"prompt": "Say hello."}}})
+    assert answer.status == 200, await answer.text()
+    shown = await got(server.client, "/api/commands/hello")
+    assert (shown["prompt"], shown["is_own"]) == ("Say hello.", False) and shown["origin"].endswith("config.yaml")
+    assert (await server.client.patch("/api/commands/hello", json={"prompt": "Bye."})).status == 404
+    assert (await server.client.delete("/api/commands/hello")).status == 404
+    assert (await server.client.get("/api/commands/status")).status == 404

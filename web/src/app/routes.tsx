@@ -44,6 +44,7 @@ export const routes: readonly View[] = [
     path: '/settings/permissions',
     View: deferred(() => import('@/settings/Permissions')),
   },
+  { path: '/settings/commands', View: deferred(() => import('@/settings/Commands')) },
   { path: '/settings/skills', View: deferred(() => import('@/settings/Skills')) },
   { path: '/settings/memory', View: deferred(() => import('@/settings/Memory')) },
   { path: '/settings/tokens', View: deferred(() => import('@/settings/Tokens')) },

@@ -14,6 +14,7 @@ import {
   Palette,
   Plug,
   ShieldCheck,
+  SquareSlash,
   Wrench,
 } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
@@ -29,6 +30,7 @@ const PLACES: readonly [path: string, label: string, icon: LucideIcon][] = [
   ['/settings/tasks', text.settings.tasks, ListTodo],
   ['/settings/tools', text.settings.tools, Wrench],
   ['/settings/permissions', text.settings.permissions, ShieldCheck],
+  ['/settings/commands', text.settings.commands, SquareSlash],
   ['/settings/skills', text.settings.skills, GraduationCap],
   ['/settings/memory', text.settings.memory, Brain],
   ['/settings/tokens', text.settings.tokens, KeyRound],
