@@ -79,3 +79,26 @@ def test_the_skills_of_a_project_are_shown_and_changed(own: Served, visit: Visit
     page.get_by_role("button", name="Close", exact=True).first.click()
     page.get_by_role("main").get_by_label("Project", exact=True).select_option("No project")
     expect(page.get_by_text("No skills", exact=True)).to_be_visible()
+
+
+def test_a_skill_is_written_and_changed(own: Served, visit: Visitor) -> None:
+    tab = visit("/settings/skills", at=own)
+    page = tab.page
+    page.get_by_role("button", name="New skill").click()
+    form = page.get_by_role("dialog", name="New skill")
+    form.get_by_label("Name", exact=True).fill("My Notes")
+    form.get_by_label("Description").fill("Write notes.")
+    form.get_by_label("Instructions").fill("List changes.")
+    tab.allowed = ("422",)
+    form.get_by_role("button", name="Create skill").click()
+    expect(form.get_by_label("Name", exact=True)).to_have_attribute("aria-invalid", "true")
+    tab.shot("skill-form-desktop-light")
+    form.get_by_label("Name", exact=True).fill("notes")
+    form.get_by_role("button", name="Create skill").click()
+    page.get_by_role("button", name="Show notes").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Edit").click()
+    dialog.get_by_label("Instructions").fill("Be brief.")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_text("Be brief.")).to_be_visible()
+    assert "Be brief." in (own.moot.home / "skills/notes/SKILL.md").read_text()

@@ -1108,6 +1108,11 @@ export const english = {
     about:
       'Instructions for specific tasks. By default, the model sees only the name and description of a skill, and reads its instructions when it needs them. If you enable a skill, its instructions are part of every prompt.',
     add: 'Add skill',
+    new: 'New skill',
+    create: 'Create skill',
+    nameHelp: 'Lower-case letters, digits and hyphens.',
+    description: 'Description',
+    descriptionHelp: 'What the skill does, and when to use it. The model reads this to decide.',
     project: 'Project',
     noProject: 'No project',
     withProject: (name: string) => `Including skills from ${name}`,

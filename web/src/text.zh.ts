@@ -1117,6 +1117,11 @@ export const chinese: Text = {
     about:
       '针对特定任务的指令。默认情况下，模型只能看到技能的名称和描述，需要时才读取指令。启用技能后，其指令会写入每次的提示词。',
     add: '添加技能',
+    new: '新建技能',
+    create: '创建技能',
+    nameHelp: '小写字母、数字和连字符。',
+    description: '描述',
+    descriptionHelp: '技能的作用以及何时使用它。模型会据此作出决定。',
     project: '项目',
     noProject: '无项目',
     withProject: (name) => `包括 ${name} 的技能`,

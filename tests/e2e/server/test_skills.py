@@ -41,6 +41,33 @@ async def test_a_skill_is_installed_filtered_enabled_and_deleted(server: LiveSer
     await sent(client, "POST", "/api/skills/preview", {"source": "relative"}, 400)
 
 
+async def test_a_skill_is_written_and_its_text_is_changed(server: LiveServer) -> None:
+    client, home = server.client, server.engine.settings.home
+    fields = {"description": "Write notes.", "body": "List changes."}
+    made = await sent(client, "POST", "/api/skills/new", {"name": "notes", **fields}, 201)
+    assert (made["status"], made["place"], made["body"]) == ("offered", "home", "List changes.")
+    path = home / "skills/notes/SKILL.md"
+    assert path.read_text() == "---\nname: notes\ndescription: Write notes.\n---\n\nList changes.\n"
+    for body, field in (
+        ({"name": "No", **fields}, "name"),
+        ({"name": "notes", **fields}, "name"),
+        ({**fields, "name": "a", "description": " "}, "description"),
+        ({**fields, "name": "a", "body": ""}, "body"),
+    ):
+        refused = await sent(client, "POST", "/api/skills/new", body, 422)
+        assert [error["at"] for error in refused["errors"]] == [f"body.{field}"]
+    await sent(client, "PATCH", "/api/skills/notes", {"use": "enabled"}, 200)
+    path.write_text(path.read_text().replace("---\n\n", "license: MIT\n---\n\n"))
+    await sent(client, "PUT", "/api/skills/notes/text", {**fields, "digest": made["digest"]}, 409)
+    shown = await got(client, "/api/skills/notes")
+    assert shown["status"] == "changed"
+    changed = await sent(client, "PUT", "/api/skills/notes/text", {**fields, "body": "Be brief.", "digest": shown["digest"]}, 200)
+    assert (changed["status"], changed["license"], changed["body"]) == ("changed", "MIT", "Be brief.")
+    await sent(client, "POST", "/api/skills/notes/accept", {"digest": changed["digest"]}, 200)
+    again = await sent(client, "PUT", "/api/skills/notes/text", {**fields, "digest": changed["digest"]}, 200)
+    assert (again["status"], again["body"]) == ("enabled", "List changes.")
+
+
 async def test_only_an_administrator_of_the_machine_decides_about_skills(server: LiveServer) -> None:
     async with server.caller(scopes=["tools"]) as caller:
         for method, path in (("GET", ""), ("GET", "/a"), ("PATCH", "/a"), ("POST", ""), ("POST", "/preview"), ("DELETE", "/a")):

@@ -53,6 +53,15 @@ export function useSkillActions(project = '') {
         api.post<SkillDetail>(`${at(name)}/accept`, { digest }, { query: { project } }),
       onSuccess,
     }),
+    create: useMutation({
+      mutationFn: (skill: Schemas['NewSkillIn']) => api.post<SkillDetail>('/skills/new', skill),
+      onSuccess,
+    }),
+    rewrite: useMutation({
+      mutationFn: ({ name, ...fields }: { name: string } & Schemas['SkillTextIn']) =>
+        api.put<SkillDetail>(`${at(name)}/text`, fields),
+      onSuccess,
+    }),
     preview: useMutation({ mutationFn: (source: Source) => api.post<Page<Candidate>>('/skills/preview', source) }),
     install: useMutation({
       mutationFn: (wanted: Schemas['SkillInstallIn']) => api.post<SkillDetail>('/skills', wanted),

@@ -8,6 +8,7 @@ import {
   useSkill,
   useSkillActions,
 } from '@/data/skills'
+import { SkillForm } from '@/settings/SkillForm'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
@@ -36,8 +37,10 @@ export function SkillDialog({ name, project, onClose }: { name: string; project:
 function Detail({ skill, project, onClose }: { skill: SkillDetail; project: string; onClose: () => void }) {
   const { change, accept, remove } = useSkillActions(project)
   const [deleting, setDeleting] = useState(false)
+  const [editing, setEditing] = useState(false)
   const failure = change.error ?? accept.error ?? remove.error
   const canDecide = skill.status === 'offered' || skill.status === 'enabled' || skill.status === 'disabled'
+  if (editing) return <SkillForm skill={skill} onClose={() => setEditing(false)} />
   return (
     <div className="space-y-4 overflow-y-auto p-5 text-sm">
       <p className="break-words">{skill.description}</p>
@@ -112,6 +115,9 @@ function Detail({ skill, project, onClose }: { skill: SkillDetail; project: stri
               {words.remove}
             </Button>
           ))}
+        {!deleting && skill.place === 'home' && !skill.hides_text && (
+          <Button onClick={() => setEditing(true)}>{text.common.edit}</Button>
+        )}
         {!deleting && <Button onClick={onClose}>{text.common.close}</Button>}
       </div>
     </div>

@@ -5,9 +5,11 @@ import { useProjects } from '@/data/projects'
 import { type Skill, useSkillActions, useSkills } from '@/data/skills'
 import { Area } from '@/settings/Area'
 import { AddSkill, SkillDialog } from '@/settings/SkillDialogs'
+import { SkillForm } from '@/settings/SkillForm'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
+import { Dialog } from '@/ui/Dialog'
 import { INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { When } from '@/ui/When'
@@ -22,6 +24,7 @@ export default function Skills() {
   const { data, error, refetch } = useSkills(project)
   const [shown, setShown] = useState<string | null>(null)
   const [adding, setAdding] = useState(false)
+  const [writing, setWriting] = useState(false)
   return (
     <Area
       title={text.settings.skills}
@@ -43,6 +46,7 @@ export default function Skills() {
               ))}
             </select>
           )}
+          <Button onClick={() => setWriting(true)}>{words.new}</Button>
           <Button look="primary" onClick={() => setAdding(true)}>
             {words.add}
           </Button>
@@ -61,6 +65,11 @@ export default function Skills() {
         </Empty>
       )}
       {shown !== null && <SkillDialog name={shown} project={project} onClose={() => setShown(null)} />}
+      {writing && (
+        <Dialog title={words.new} onClose={() => setWriting(false)}>
+          <SkillForm skill={null} onClose={() => setWriting(false)} />
+        </Dialog>
+      )}
       {adding && <AddSkill onClose={() => setAdding(false)} />}
     </Area>
   )

@@ -23,7 +23,7 @@ from moot.guard.hidden import spelled_out
 from moot.skills.catalogue import skill_json, skills_like
 from moot.skills.content import check_files, read_file
 from moot.skills.decisions import accept, set_scripts, set_use
-from moot.skills.document import is_name
+from moot.skills.editor import create_skill
 from moot.skills.installation import Candidate, changes, check_usable, chosen, install, read_entry, read_source, remove
 from moot.skills.library import find_skill, find_skills, read_skill
 from moot.skills.market import Entry, matching, read_indexes
@@ -46,16 +46,7 @@ _SCRIPT_LINES = 200
 _SUMMARY = 72
 """Maximum length of a description in a table."""
 
-_TEMPLATE = """\
----
-name: {name}
-description: {description}
----
-
-# {title}
-
-Describe the steps here. Put long texts into references/, and programs into scripts/.
-"""
+_TODO = "Describe the steps here. Put long texts into references/, and programs into scripts/."
 
 
 def list_skills(
@@ -170,23 +161,11 @@ def new_skill(
     output: Out,
 ) -> None:
     """Create a skill with a SKILL.md to fill in."""
-    if not is_name(name):
-        raise UsageError(f"Invalid skill name {name!r}.", fix="Use 1 to 64 lower-case letters, digits and single hyphens.")
-    home = configured(output).settings.home
-    folder = (here() / ".agents" / FOLDER if project else home / FOLDER) / name
-    text = _TEMPLATE.format(name=name, description=_quoted(description), title=name.replace("-", " ").capitalize())
-    if folder.exists():
-        raise UsageError(f"{str(folder)!r} already exists.", fix=f"moot skills show {name}")
-    folder.mkdir(parents=True)
-    (folder / SKILL_FILE).write_text(text, encoding="utf-8")
+    root = here() / ".agents" / FOLDER if project else configured(output).settings.home / FOLDER
+    folder = create_skill(root, name, description, f"# {name.replace('-', ' ').capitalize()}\n\n{_TODO}")
     write_done(output, json, {"name": name, "folder": str(folder)}, f"created {folder / SKILL_FILE}")
     if project:
         output.say(f"moot: run 'moot trust {here()}' when it is finished", "dim")
-
-
-def _quoted(text: str) -> str:
-    escaped = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def enable_skill(

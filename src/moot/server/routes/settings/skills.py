@@ -14,9 +14,11 @@ from moot.errors import Refused, UsageError
 from moot.guard.hidden import spelled_out
 from moot.server.auth import Operator, Router
 from moot.server.credentials import Caller
+from moot.server.idempotency import CurrentAttempt
 from moot.server.models import In, ListOut, Out, ShownPath
 from moot.server.problems import Problem
 from moot.server.state import CurrentServer, Server
+from moot.skills import editor
 from moot.skills.catalogue import skill_json, skills_like
 from moot.skills.content import check_files
 from moot.skills.decisions import accept, set_scripts, set_use
@@ -24,6 +26,7 @@ from moot.skills.document import is_name
 from moot.skills.installation import Candidate, install, read_entry, read_source, remove
 from moot.skills.library import find_skill, find_skills
 from moot.skills.market import Entry, matching, read_indexes
+from moot.skills.roots import FOLDER
 from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillPlace, SkillStatus, SkillUse
 
 
@@ -87,6 +90,23 @@ class SkillDigestIn(In):
 
     digest: Annotated[str, Field(min_length=64, max_length=64)]
     """The `digest` of the skill that you have reviewed."""
+
+
+class SkillTextIn(SkillDigestIn):
+    """The description and instructions of a skill. `digest` detects concurrent changes."""
+
+    description: Annotated[str, Field(max_length=4000)]
+    body: Annotated[str, Field(max_length=500_000)]
+
+
+class NewSkillIn(In):
+    """A skill to create."""
+
+    name: Annotated[str, Field(max_length=200)]
+    description: Annotated[str, Field(max_length=4000)]
+    """What the skill does, and when to use it."""
+    body: Annotated[str, Field(max_length=500_000)]
+    """The instructions, as Markdown."""
 
 
 class SkillSourceIn(In):
@@ -200,6 +220,28 @@ async def accept_skill(
         raise Problem(409, f"The skill {name!r} has changed since you loaded it.", fix="Load it again, and review it.")
     await to_thread.run_sync(accept, server.engine.settings.home, skill)
     return await get_skill(server, caller, name, project)
+
+
+@router.post("/new", status_code=201)
+async def create_skill(server: CurrentServer, caller: Operator, attempt: CurrentAttempt, body: NewSkillIn) -> SkillDetailOut:
+    """Create a skill in moot's home. Errors name the invalid fields."""
+    root = server.engine.settings.home / FOLDER
+    if not (attempt.repeated and (root / body.name).exists()):
+        await to_thread.run_sync(editor.create_skill, root, body.name, body.description, body.body)
+    return await get_skill(server, caller, body.name)
+
+
+@router.put("/{name}/text")
+async def change_skill_text(server: CurrentServer, caller: Operator, name: SkillName, body: SkillTextIn) -> SkillDetailOut:
+    """Change the description and instructions of a skill in moot's home. Return 409 if `digest` is not its current content.
+
+    Other fields of `SKILL.md` are kept. Decisions then apply to the new content, but allowed scripts need approval again.
+    """
+    skill = await _found(server, caller, name, None)
+    if skill.digest != body.digest:
+        raise Problem(409, f"The skill {name!r} has changed since you loaded it.", fix="Load it again, and repeat your change.")
+    await to_thread.run_sync(editor.change_skill, server.engine.settings.home, skill, body.description, body.body)
+    return await get_skill(server, caller, name)
 
 
 @router.post("/preview")
