@@ -104,7 +104,7 @@ class NewSkillIn(In):
 
     name: Annotated[str, Field(max_length=200)]
     description: Annotated[str, Field(max_length=4000)]
-    """What the skill does, and when to use it."""
+    """Purpose of the skill, and when to use it."""
     body: Annotated[str, Field(max_length=500_000)]
     """The instructions, as Markdown."""
 
