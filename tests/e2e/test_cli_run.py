@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 import re
 import signal
@@ -20,6 +21,7 @@ HOSTILE = "a\x1b[2Jb\x1b]0;evil\x07c\x1b]52;c;ZXZpbA==\x1b\\d\x9b31me\x1bPq\x1b\
 SHOWN = "abcde"
 STYLES = re.compile(rb"\x1b\[(?:[0-9;]*m|[KJ]|[1-9]A)")
 """Sequences that moot writes itself: colours, and cursor movement within the live region."""
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=")
 CANARY = "sk-canary-0123456789abcdef"
 
 
@@ -53,6 +55,14 @@ def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
 def nothing_leaked(moot: MootProcess, *outputs: bytes) -> bool:
     files = [path for path in moot.home.rglob("*") if path.is_file() and path.name != "config.yaml"]
     return not any(CANARY.encode() in data for data in (*outputs, *(path.read_bytes() for path in files)))
+
+
+def test_the_detail_of_attached_images_is_an_option(moot: MootProcess, model: ScriptedProcess) -> None:
+    (moot.work / "one.png").write_bytes(PNG)
+    assert moot.run("run", "-f", "one.png", "--detail", "low", "what is this").returncode == 0
+    assert b'"detail":"low"' in moot.run("chat", "show", "1", "--json").stdout
+    refused = moot.run("run", "-f", "one.png", "--detail", "fine", "what is this")
+    assert refused.returncode == 2 and b"auto, low, high" in refused.stderr
 
 
 # ── pipes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -48,6 +48,34 @@ def sent(body: Json) -> list[tuple[str, bytes]]:
     return [found for each in body.values() for found in sent(each)]
 
 
+def details(body: Json) -> list[Any]:
+    """Return the values of all fields for the detail of images in a request."""
+    if isinstance(body, list):
+        return [found for each in body for found in details(each)]
+    if not isinstance(body, dict):
+        return []
+    own = [body[name] for name in ("detail", "mediaResolution") if name in body]
+    return own + [found for each in body.values() for found in details(each)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "mixed", "low"),
+    [
+        ("openai-chat", ["low", "high"], ["low"]),
+        ("openai-responses", ["low", "high"], ["low"]),
+        ("google", ["MEDIA_RESOLUTION_HIGH"], ["MEDIA_RESOLUTION_LOW"]),
+        ("anthropic", [], []),
+    ],
+)
+async def test_the_detail_of_images_is_sent_if_the_api_has_it(stage: Any, dialect: str, mixed: list[str], low: list[str]) -> None:
+    async with stage([Reply(text="I see."), Reply(text="Still.")], dialect=dialect, priced=SEES) as on:
+        parts = (text_part("Look."), part(picture(3, 2)), {**part(picture(4, 2)), "detail": "high"})
+        for own in (parts, parts[:2]):
+            run = await on.follow(await on.engine.runs.submit(Prompt(own, directory=str(on.directory), settings={"detail": "low"})))
+            assert run.status == "finished", run.error
+        assert [details(request.json) for request in on.server.requests[:2]] == [mixed, low]
+
+
 def notes(parts: Any) -> list[str]:
     return [each["data"]["text"] for each in parts if each["type"] == "data-note"]
 

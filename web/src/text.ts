@@ -301,6 +301,7 @@ export const english = {
     fields: {
       mode: 'Permission mode',
       effort: 'Reasoning effort',
+      detail: 'Detail of images',
       agent: 'Agent for this conversation',
       model: 'Model for this conversation',
       tools: 'Tools to offer',
@@ -390,6 +391,8 @@ export const english = {
     uploadFailed: 'upload failed',
     notUploaded: (name: string) => `${name} is still uploading.`,
     remove: (name: string) => `Remove ${name}`,
+    detail: (name: string) => `Detail of ${name}`,
+    details: { auto: 'Automatic detail', low: 'Low detail: fewer tokens', high: 'High detail: fine print' },
     suggestions: 'Suggestions',
     steer: 'Steer: send at the next step (Ctrl+Enter)',
     stop: 'Stop (Esc)',

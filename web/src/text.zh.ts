@@ -334,6 +334,7 @@ export const chinese: Text = {
     fields: {
       mode: '权限模式',
       effort: '思考强度',
+      detail: '图片精细度',
       agent: '此对话使用的智能体',
       model: '此对话使用的模型',
       tools: '提供的工具',
@@ -422,6 +423,8 @@ export const chinese: Text = {
     uploadFailed: '上传失败',
     notUploaded: (name) => `${name} 仍在上传。`,
     remove: (name) => `移除 ${name}`,
+    detail: (name) => `${name} 的精细度`,
+    details: { auto: '自动精细度', low: '低精细度：更省 token', high: '高精细度：适合小字' },
     suggestions: '建议',
     steer: '插话：在下一步骤时发送 (Ctrl+Enter)',
     stop: '停止 (Esc)',

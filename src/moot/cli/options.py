@@ -12,7 +12,7 @@ from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
-from moot.types.model import Effort
+from moot.types.model import Detail, Effort
 from moot.types.run import OnBusy
 
 _TOOL_NAMES = re.compile(r"[a-z][\w-]*(,[a-z][\w-]*)*")
@@ -94,6 +94,7 @@ class RunFlags:
     ] = None
     no_tools: Annotated[bool, Parameter(help="Offer no tools to the model.")] = False
     effort: Annotated[Effort | None, Parameter(metavar="LEVEL", help="Reasoning effort.")] = None
+    detail: Annotated[Detail | None, Parameter(metavar="LEVEL", help="Detail in which the model sees attached images.")] = None
     mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode: which tool calls run without approval.")] = None
     on_busy: Annotated[
         OnBusy,
@@ -153,6 +154,7 @@ def run_settings(flags: RunFlags, answer_schema: JsonObject | None, *, attended:
     settings: JsonObject = {
         "tools": tools,
         "effort": flags.effort,
+        "detail": flags.detail,
         "max_steps": flags.max_steps,
         "max_cost": None if flags.max_cost is None else round(flags.max_cost * 1e9),
         "timeout": None if flags.timeout is None else seconds(flags.timeout),

@@ -13,7 +13,7 @@ from moot.types.canonical import Json, JsonObject, empty
 from moot.types.command import BUILT_IN, CommandFacts, CommandParameter, CommandType, Requirement
 from moot.types.conversation import Conversation
 from moot.types.message import Part, text_part
-from moot.types.model import Effort
+from moot.types.model import Detail, Effort
 from moot.types.run import Prompt
 from moot.types.store import OwnerStore
 from moot.types.token import LOCAL_USER
@@ -130,12 +130,13 @@ class RunOverrides:
     model: str | None = None
     mode: Mode | None = None
     effort: Effort | None = None
+    detail: Detail | None = None
     tools: Sequence[str] | None = None
     """Names of the tools to offer; () offers none."""
 
     def drop(self, names: Iterable[str]) -> None:
-        """Remove the overrides with these names. Only `mode`, `effort` and `tools` can be removed."""
-        for name in {"mode", "effort", "tools"}.intersection(names):
+        """Remove the overrides with these names. Only `mode`, `effort`, `detail` and `tools` can be removed."""
+        for name in {"mode", "effort", "detail", "tools"}.intersection(names):
             setattr(self, name, None)
 
     def settings(self) -> JsonObject:
@@ -143,6 +144,8 @@ class RunOverrides:
         settings: JsonObject = {}
         if self.effort is not None:
             settings["effort"] = self.effort
+        if self.detail is not None:
+            settings["detail"] = self.detail
         if self.tools is not None:
             settings["tools"] = list[Json](self.tools) or False
         return settings

@@ -14,10 +14,12 @@ from moot.runtime.setup import find_agent
 from moot.tools.catalogue import is_tool, tool_names, tools_for, unknown_tool
 from moot.types.agent import Mode
 from moot.types.canonical import Json
-from moot.types.model import Effort, Model
+from moot.types.model import Detail, Effort, Model
 from moot.types.token import LOCAL_USER
 
 _EFFORTS: dict[str, Effort] = {name: name for name in get_args(Effort)}
+_DETAILS_BY_NAME: dict[str, Detail] = {name: name for name in get_args(Detail)}
+_DETAILS: dict[Detail, str] = {"auto": "the provider decides", "low": "few tokens", "high": "fine print and small objects"}
 _RECENT = 50
 """Number of runs to search for recently used models."""
 
@@ -137,6 +139,25 @@ class EffortCommand(BaseCommand):
         context.overrides.effort = effort
         await context.store_settings({"effort": effort})
         return [Notice(f"Effort set to {argument}, starting with the next prompt.", "dim")]
+
+
+class DetailCommand(BaseCommand):
+    help = "Set the detail in which the model sees attached images"
+    argument = "[DETAIL]"
+    category = "settings"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return [Choice(name, about=about) for name, about in _DETAILS.items()]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if not argument:
+            return [Choose("Detail of images", await self.choices(context))]
+        detail = _DETAILS_BY_NAME.get(argument)
+        if detail is None:
+            raise UsageError(f"Unknown detail {argument!r}.", fix=f"Choose one of: {', '.join(_DETAILS)}.")
+        context.overrides.detail = detail
+        await context.store_settings({"detail": detail})
+        return [Notice(f"Detail of images set to {detail}, starting with the next prompt.", "dim")]
 
 
 class ModeCommand(BaseCommand):

@@ -19,6 +19,9 @@ CHARACTERS = 4
 FILE_TOKENS = 1_500
 """Estimated number of tokens in a file."""
 
+LOW_DETAIL_TOKENS = 300
+"""Estimated number of tokens in an image with low detail. No provider that has this setting counts more."""
+
 _OVERHEAD = 4
 """Estimated number of tokens in a message's role and delimiters."""
 
@@ -140,7 +143,8 @@ def _tokens(part: Part) -> int:
         return _text_tokens(part.get("text"))
     if kind in ("file", "reasoning-file"):
         text = prompt_text(part)
-        return FILE_TOKENS if text is None else _text_tokens(text)
+        whole = LOW_DETAIL_TOKENS if part.get("detail") == "low" else FILE_TOKENS
+        return whole if text is None else _text_tokens(text)
     if kind == "steering-message":
         inner = part.get("parts")
         return estimate([piece for piece in inner if isinstance(piece, dict)]) if isinstance(inner, list) else 0

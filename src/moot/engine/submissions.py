@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moot.agents.known import default_agent
 from moot.config.settings import Settings
+from moot.convert.files.attachments import with_detail
 from moot.convert.vendor import as_list, as_object
 from moot.errors import UsageError
 from moot.guard.json_schema import check_schema
@@ -87,7 +88,8 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     user = None
     if prompt.parts:
         message = derived_id(int(prompt.id[:8] + prompt.id[9:13], 16), prompt.id) if prompt.id else new_id()
-        user = Message(message, "user", prompt.parts, conversation=conversation.id, parent=prompt.parent, client_id=prompt.client_id)
+        parts = with_detail(prompt.parts, settings.get("detail") or (existing.own_settings.detail if existing is not None else None))
+        user = Message(message, "user", parts, conversation=conversation.id, parent=prompt.parent, client_id=prompt.client_id)
     return Submission(
         run,
         conversation,

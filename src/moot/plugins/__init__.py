@@ -71,6 +71,7 @@ COMMANDS = Registry(
         "copy": "moot.commands.messages:CopyCommand",
         "cost": "moot.commands.status:CostCommand",
         "cron": "moot.commands.listings:CronCommand",
+        "detail": "moot.commands.settings:DetailCommand",
         "doctor": "moot.commands.listings:DoctorCommand",
         "edit": "moot.commands.messages:EditCommand",
         "effort": "moot.commands.settings:EffortCommand",

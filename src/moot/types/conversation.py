@@ -11,7 +11,7 @@ from moot.types.agent import Mode
 from moot.types.approval import Grant
 from moot.types.canonical import Json, JsonObject, empty
 from moot.types.message import Message
-from moot.types.model import Effort
+from moot.types.model import Detail, Effort
 from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
 
@@ -56,6 +56,8 @@ class ConversationSettings:
     mode: Mode | None = None
     model: str | None = None
     effort: Effort | None = None
+    detail: Detail | None = None
+    """Detail of the images in a prompt that don't set their own."""
     agent: str | None = None
     tools: tuple[str, ...] | None = None
     """Names of the tools to offer; () = none."""
@@ -98,6 +100,7 @@ _EXPECTED: Mapping[str, str] = {
     "mode": f"one of {', '.join(get_args(Mode))}",
     "model": "text",
     "effort": f"one of {', '.join(get_args(Effort))}",
+    "detail": f"one of {', '.join(get_args(Detail))}",
     "agent": "text",
     "tools": "a list of names, such as [read_file]",
     "allowed_uris": "a list of absolute paths, such as [/srv/data]",
@@ -110,7 +113,7 @@ SETTINGS = tuple(_EXPECTED)
 STEP_SETTINGS = ("mode", "effort", "tools")
 """Settings that a run reads at each step unless its prompt sets its own. Agent and model are fixed when a prompt is sent."""
 
-STORED_SETTINGS = ("mode", "model", "effort", "tools", "network", "skills")
+STORED_SETTINGS = ("mode", "model", "effort", "detail", "tools", "network", "skills")
 """Settings in `Conversation.settings`. The others are columns. The column `model` is the model set here, else that of the last run."""
 
 
@@ -129,6 +132,8 @@ def _is_valid(key: str, value: Json) -> bool:
             return value in get_args(Mode)
         case "effort":
             return value in get_args(Effort)
+        case "detail":
+            return value in get_args(Detail)
         case "network":
             return isinstance(value, bool)
         case "tools" | "allowed_uris" | "skills":

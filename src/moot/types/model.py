@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Effort: TypeAlias = Literal["none", "low", "medium", "high", "max"]
+Detail: TypeAlias = Literal["auto", "low", "high"]
+"""Detail in which a model sees an image. `auto` = the provider decides."""
 ModelRole: TypeAlias = Literal["main", "small", "compaction", "image", "transcription"]
 """A model type, which is a key of `models` in the configuration: `models: {main: …, small: …}`."""
 

@@ -23,6 +23,7 @@ REFUSED: list[Json] = [
     {"mode": ["auto"]},
     {"model": "nothing@nowhere"},
     {"effort": "extreme"},
+    {"detail": "fine"},
     {"agent": "nobody"},
     {"tools": "shell"},
     {"tools": ["no_such_tool"]},
@@ -47,9 +48,14 @@ async def test_an_unknown_setting_or_value_is_refused_and_changes_nothing(server
 
 async def test_slash_commands_store_settings_in_the_conversation(server: LiveServer) -> None:
     id = (await began(server))["id"]
-    for name, argument in (("mode", "plan"), ("effort", "low"), ("tools", "none")):
+    for name, argument in (("mode", "plan"), ("effort", "low"), ("detail", "high"), ("tools", "none")):
         await sent(server.client, "POST", f"/api/commands/{name}", {"conversation": id, "argument": argument})
-    assert (await got(server.client, f"/api/conversations/{id}"))["settings"] == {"mode": "plan", "effort": "low", "tools": []}
+    assert (await got(server.client, f"/api/conversations/{id}"))["settings"] == {
+        "mode": "plan",
+        "effort": "low",
+        "detail": "high",
+        "tools": [],
+    }
     context = CommandContext(server.engine, str(server.directory))
     await ModeCommand().run(context, "edits")  # before the conversation exists
     context.conversation = id
@@ -95,6 +101,21 @@ async def test_only_a_caller_with_the_scope_tools_may_allow_more(server: LiveSer
     await sent(server.client, "PATCH", path, {"settings": {"mode": "auto", "tools": None, "allowed_uris": [str(tmp_path)]}})
     async with server.caller(scopes=["chat"]) as chatter:
         await sent(chatter, "PATCH", path, {"settings": {"mode": "edits", "allowed_uris": [str(tmp_path / "within")]}})
+
+
+async def test_the_detail_of_an_image_comes_from_its_part_or_the_settings(server: LiveServer) -> None:
+    made = await began(server)
+    path = f"/api/conversations/{made['id']}"
+    await sent(server.client, "PATCH", path, {"settings": {"detail": "low"}})
+    image = {"type": "file", "mediaType": "image/png", "url": "https://example.com/a.png"}
+    body = {"parts": [image, {**image, "detail": "high"}, {"type": "text", "text": "hi"}], "client_id": "one"}
+    run = (await sent(server.client, "POST", f"{path}/messages", body, status=202))["run"]
+    again = (await sent(server.client, "POST", f"{path}/messages", body, status=202))["run"]
+    assert again["id"] == run["id"]
+    [prompt, *_] = (await got(server.client, f"{path}/messages"))["data"]
+    assert [part.get("detail") for part in prompt["parts"]] == ["low", "high", None]
+    async with server.client.post(f"{path}/messages", json={"parts": [{**image, "detail": "fine"}]}) as answer:
+        assert answer.status == 422 and "auto, low, high" in await answer.text()
 
 
 async def test_settings_apply_to_every_prompt_that_does_not_set_its_own(open_server: Callable[..., Any]) -> None:

@@ -7,7 +7,16 @@ from moot.types.conversation import SETTINGS, Conversation, check_settings
 
 
 def test_settings_include_columns_and_leave_out_what_is_unknown_or_invalid() -> None:
-    stored = {"mode": "edits", "model": "m@p", "effort": "extreme", "tools": [], "network": 1, "grants": [], "newer": True}
+    stored = {
+        "mode": "edits",
+        "model": "m@p",
+        "effort": "extreme",
+        "detail": "fine",
+        "tools": [],
+        "network": 1,
+        "grants": [],
+        "newer": True,
+    }
     conversation = Conversation("c", agent="reviewer", model="last@p", allowed_uris=("/a",), settings=stored)  # type: ignore[arg-type]
     settings = conversation.own_settings
     assert settings.to_json() == {"mode": "edits", "model": "m@p", "agent": "reviewer", "tools": [], "allowed_uris": ["/a"]}

@@ -56,6 +56,12 @@ export default function ConversationSettings({ conversation, onClose, onSaved }:
         <Choice name="mode" value={values.mode} change={change('mode')} options={Object.keys(text.pickers.modes)} />
         <Choice name="effort" value={values.effort} change={change('effort')} options={EFFORTS} />
         <Choice
+          name="detail"
+          value={values.detail}
+          change={change('detail')}
+          options={Object.keys(text.composer.details)}
+        />
+        <Choice
           name="agent"
           value={values.agent}
           change={change('agent')}

@@ -6,7 +6,7 @@ import {
 } from '@assistant-ui/react'
 import { type ReactNode, useMemo } from 'react'
 import type { Message, Part } from '@/api/types'
-import { attachments } from '@/conversation/composer/attachments'
+import { attachments, detailOf } from '@/conversation/composer/attachments'
 import { ownFiles, typedText } from '@/conversation/messages/parts'
 import type { Session } from '@/conversation/session'
 import { notifyError } from '@/ui/toasts'
@@ -50,12 +50,22 @@ function convertMessage(message: Message): ThreadMessageLike {
 
 /** Convert the composer's content to message parts. */
 export function partsOf(message: Pick<AppendMessage, 'content' | 'attachments'>): Part[] {
-  const files = (message.attachments ?? []).flatMap((attachment) => attachment.content)
-  const parts: Part[] = files.flatMap((file) =>
-    file.type === 'file'
-      ? [{ type: 'file' as const, url: file.data, mediaType: file.mimeType, filename: file.filename }]
-      : [],
-  )
+  const parts: Part[] = (message.attachments ?? []).flatMap(({ id, content }) => {
+    const detail = detailOf(id)
+    return content.flatMap((file) =>
+      file.type === 'file'
+        ? [
+            {
+              type: 'file' as const,
+              url: file.data,
+              mediaType: file.mimeType,
+              filename: file.filename,
+              ...(detail && { detail }),
+            },
+          ]
+        : [],
+    )
+  })
   const text = message.content.map((part) => (part.type === 'text' ? part.text : '')).join('')
   return text.trim() ? [...parts, { type: 'text', text }] : parts
 }

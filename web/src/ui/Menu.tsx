@@ -1,4 +1,5 @@
 import { clsx } from 'clsx'
+import { Check } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react'
 import { IconButton } from '@/ui/Button'
 
@@ -8,6 +9,8 @@ export interface Item {
   /** The keyboard shortcut, as displayed. */
   keys?: string
   danger?: boolean
+  /** Set for one of several options: true for the current one. */
+  checked?: boolean
   act: () => void
 }
 
@@ -32,7 +35,7 @@ export function Menu({ label, icon, items, className }: Props) {
   const button = useRef<HTMLButtonElement>(null)
   const menu = useRef<HTMLDivElement>(null)
 
-  const entries = () => [...(menu.current?.querySelectorAll<HTMLElement>('[role=menuitem]') ?? [])]
+  const entries = () => [...(menu.current?.querySelectorAll<HTMLElement>('[role^=menuitem]') ?? [])]
 
   function place() {
     const [from, box] = [button.current?.getBoundingClientRect(), menu.current]
@@ -84,7 +87,9 @@ export function Menu({ label, icon, items, className }: Props) {
           <button
             key={item.label}
             type="button"
-            role="menuitem"
+            {...(item.checked === undefined
+              ? { role: 'menuitem' }
+              : { role: 'menuitemradio', 'aria-checked': item.checked })}
             tabIndex={-1}
             onClick={() => {
               menu.current?.hidePopover()
@@ -97,6 +102,7 @@ export function Menu({ label, icon, items, className }: Props) {
           >
             {item.icon}
             <span className="grow">{item.label}</span>
+            {item.checked && <Check size={15} aria-hidden />}
             {item.keys && <Keys keys={item.keys} />}
           </button>
         ))}

@@ -8,6 +8,7 @@ OpenAPI that Google's models accept.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from moot.convert.dialects import parts as _files
 from moot.convert.dialects.google_stream import METADATA, GoogleStream
@@ -161,7 +162,7 @@ class Google:
             body |= _choice(settings)
         if tools := [*tools, *prompt.quirks.vendor_tools]:
             body["tools"] = tools
-        if config := _config(settings, model):
+        if config := {**_config(settings, model), **_resolution(prompt.messages)}:
             body["generationConfig"] = config
         return body | prompt.quirks.extra
 
@@ -237,6 +238,18 @@ def _add(contents: list[JsonObject], role: str, parts: list[Json]) -> None:
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
     return [_file(part, model) if part["type"] == "file" else {"text": part["text"]} for part in texts_and_files(parts)]
+
+
+def _resolution(messages: Sequence[Message]) -> JsonObject:
+    """Return the resolution of images: high if an image has high detail, low if all images and documents have low detail.
+
+    In the stable version of the API, the resolution applies to the whole request.
+    """
+    parts = [part for message in messages for part in message.parts if part.get("type") == "file"]
+    details = {str(part.get("detail")) for part in parts if not str(part.get("mediaType", "")).startswith(("audio/", "text/"))}
+    if "high" in details:
+        return {"mediaResolution": "MEDIA_RESOLUTION_HIGH"}
+    return {"mediaResolution": "MEDIA_RESOLUTION_LOW"} if details == {"low"} else {}
 
 
 def _file(part: Part, model: Model) -> JsonObject:

@@ -10,7 +10,7 @@ from mimetypes import MimeTypes
 from pathlib import PurePath
 from urllib.parse import unquote_to_bytes
 
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import OURS
 from moot.types.message import Part, text_of, text_part
 
@@ -141,6 +141,17 @@ def facts_of(part: Part) -> JsonObject:
     metadata = part.get("providerMetadata")
     about = metadata.get(OURS) if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) else {}
+
+
+def with_detail(parts: Sequence[Part], detail: Json) -> tuple[Part, ...]:
+    """Return the parts with this detail for each image that has none. A `detail` that is not a text changes nothing."""
+    if not isinstance(detail, str):
+        return tuple(parts)
+    return tuple({**part, "detail": detail} if _is_image(part) and "detail" not in part else part for part in parts)
+
+
+def _is_image(part: Part) -> bool:
+    return part.get("type") == "file" and str(part.get("mediaType", "")).startswith("image/")
 
 
 def decode_data_url(part: Part) -> bytes | None:

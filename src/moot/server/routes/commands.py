@@ -44,7 +44,7 @@ from moot.server.state import CurrentServer, Server
 from moot.types.agent import Mode
 from moot.types.canonical import Json
 from moot.types.command import CommandFacts, CommandParameter
-from moot.types.model import Effort
+from moot.types.model import Detail, Effort
 from moot.types.token import LOCAL_USER
 
 
@@ -76,6 +76,7 @@ class WishesModel(In):
     model: Annotated[str, Field(max_length=500)] | None = None
     mode: Mode | None = None
     effort: Effort | None = None
+    detail: Detail | None = None
     tools: list[str] | None = None
 
 

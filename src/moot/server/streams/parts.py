@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from moot.convert.files.attachments import HEAD, is_referenced, typed_parts
@@ -18,6 +19,7 @@ from moot.types.blob import Blobs
 from moot.types.canonical import JsonObject
 from moot.types.chunk import OURS
 from moot.types.message import Message, Part, is_tool
+from moot.types.model import Detail
 
 _LINK = re.compile(re.escape(LINK) + r"([0-9a-f]{64})")
 _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
@@ -54,10 +56,13 @@ def _is_data(part: JsonObject) -> bool:
 
 
 def check_parts(parts: Sequence[JsonObject]) -> None:
-    """Raise Problem (422) if `validateUIMessages` refuses a part."""
+    """Raise Problem (422) if `validateUIMessages` refuses a part, or an image has an unknown `detail`."""
     for number, part in enumerate(parts, 1):
         if problem := problem_of(part):
             raise Problem(422, f"Part {number} of the message is not valid: {problem}", fix="Send parts that `validateUIMessages` accepts.")
+        if part.get("type") == "file" and "detail" in part and part["detail"] not in get_args(Detail):
+            problem = f"The detail of part {number} of the message is not valid."
+            raise Problem(422, problem, fix=f"Send one of: {', '.join(get_args(Detail))}.")
 
 
 def own_parts(parts: Sequence[JsonObject]) -> list[JsonObject]:
@@ -66,7 +71,8 @@ def own_parts(parts: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def is_same(stored: Sequence[Part], sent: Sequence[Part], *, references: bool = False) -> bool:
-    """Return True if the client sent these parts again. Parts stored by older versions have a state that the client did not send.
+    """Return True if the client sent these parts again. Parts stored by older versions have a state that the client did not send,
+    and the stored detail of an image can come from the conversation's settings.
 
     If `references` is set, `stored` also contains what the prompt's text refers to.
     """
@@ -77,7 +83,7 @@ def is_same(stored: Sequence[Part], sent: Sequence[Part], *, references: bool = 
 def _stateless(part: Part) -> Part:
     metadata = part.get("providerMetadata")
     ours = metadata.keys() if isinstance(metadata, dict) else ()
-    dropped = {"state", "providerMetadata"} if OURS in ours else {"state"}
+    dropped = {"state", "detail", "providerMetadata"} if OURS in ours else {"state", "detail"}
     return {name: value for name, value in part.items() if name not in dropped} if part.get("type") in ("text", "file") else part
 
 

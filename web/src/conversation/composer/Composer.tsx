@@ -8,16 +8,17 @@ import {
   useAuiState,
 } from '@assistant-ui/react'
 import { clsx } from 'clsx'
-import { ArrowUp, CornerDownRight, LoaderCircle, Paperclip, Square, X } from 'lucide-react'
-import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react'
+import { ArrowUp, CornerDownRight, LoaderCircle, Paperclip, SlidersHorizontal, Square, X } from 'lucide-react'
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Place } from '@/api/commands'
 import type { Part } from '@/api/types'
-import { attachments } from '@/conversation/composer/attachments'
+import { attachments, type Detail, detailOf, setDetail } from '@/conversation/composer/attachments'
 import { Completion, useCompletion } from '@/conversation/composer/Completion'
 import { useDraft } from '@/conversation/composer/draft'
 import { partsOf } from '@/conversation/runtime'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
+import { Menu } from '@/ui/Menu'
 import { notifyError } from '@/ui/toasts'
 
 interface Props {
@@ -187,6 +188,7 @@ const ATTACHED = { Attachment: AttachedFile }
 function AttachedFile() {
   const name = useAuiState((state) => state.attachment.name)
   const file = useAuiState((state) => state.attachment.file)
+  const kind = useAuiState((state) => state.attachment.type)
   const type = useAuiState((state) => state.attachment.status.type)
   const picture = useRef<HTMLImageElement>(null)
   const shows = file !== undefined && /^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(file.type)
@@ -210,6 +212,7 @@ function AttachedFile() {
         {type === 'running' && (
           <LoaderCircle size={14} className="animate-spin text-muted" aria-label={text.composer.uploading} />
         )}
+        {kind === 'image' && <DetailMenu />}
         {type === 'incomplete' && <span>{text.composer.uploadFailed}</span>}
         <AttachmentPrimitive.Remove asChild>
           <IconButton label={text.composer.remove(name)} className="size-7">
@@ -218,6 +221,27 @@ function AttachedFile() {
         </AttachmentPrimitive.Remove>
       </li>
     </AttachmentPrimitive.Root>
+  )
+}
+
+/** The menu of an attached image: the detail in which the model sees it. */
+function DetailMenu() {
+  const { id, name } = useAuiState((state) => state.attachment)
+  const [detail, choose] = useState<Detail>(detailOf(id) ?? 'auto')
+  return (
+    <Menu
+      label={text.composer.detail(name)}
+      icon={<SlidersHorizontal size={14} aria-hidden />}
+      className="size-7"
+      items={(Object.keys(text.composer.details) as Detail[]).map((one) => ({
+        label: text.composer.details[one],
+        checked: one === detail,
+        act: () => {
+          setDetail(id, one)
+          choose(one)
+        },
+      }))}
+    />
   )
 }
 

@@ -11,6 +11,20 @@ interface Stored {
 
 const stored = new Map<string, string>()
 
+export type Detail = keyof typeof text.composer.details
+
+const details = new Map<string, Detail>()
+
+/** Set the detail in which the model sees an attached image. */
+export function setDetail(id: string, detail: Detail): void {
+  details.set(id, detail)
+}
+
+/** Return the detail that was set for an attached image. */
+export function detailOf(id: string): Detail | undefined {
+  return details.get(id)
+}
+
 /** Upload a file when it is attached. The message then refers to it. */
 export const attachments: AttachmentAdapter = {
   accept: '*',
@@ -49,6 +63,7 @@ export const attachments: AttachmentAdapter = {
     }
   },
   async remove({ id }) {
+    details.delete(id)
     stored.delete(id) // the server deletes blobs that no message refers to
   },
 }

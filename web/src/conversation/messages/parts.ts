@@ -1,4 +1,5 @@
 import type { Message, Part } from '@/api/types'
+import type { Detail } from '@/conversation/composer/attachments'
 import { type Call, callOf, isTool } from '@/conversation/tools/call'
 import { LOOKING } from '@/conversation/tools/describe'
 import { text } from '@/text'
@@ -204,7 +205,7 @@ export function typedText(parts: readonly Part[]): string {
 }
 
 /** A file of a message. */
-export type FilePart = Extract<Part, { type: 'file' }>
+export type FilePart = Extract<Part, { type: 'file' }> & { detail?: Detail }
 
 /** Return the files that the user attached, without those to which the text refers. They are attached again when it is sent again. */
 export function ownFiles(parts: readonly Part[]): FilePart[] {

@@ -54,7 +54,7 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
             return await stay(conversation, parts, replace(flags, worktree=None), output, folder)
     tools = run_settings(flags, None, attended=True).get("tools")
     named = [str(name) for name in tools] if isinstance(tools, list) else [] if tools is False else None
-    overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, tools=named)
+    overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, detail=flags.detail, tools=named)
     allowed = chosen_folders(map(str, flags.allow or ()), str(here()))
     repl = _LOOPS.load("terminal")
     return await repl(conversation, output, prompt=parts, overrides=overrides, allowed=allowed, yes=flags.yes, directory=directory)

@@ -109,7 +109,7 @@ async def run_command(
     send: Send | None = None
     again: Regenerate | None = None
     async with _opened(output, continue_) as (context, catalogue):
-        context.overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort)
+        context.overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, detail=flags.detail)
         context.file, context.words, context.options_win = str(file) if file is not None else "", argument, True
         replies = await catalogue.find(name.removeprefix("/"), listing=_LISTING).run(context, " ".join(argument))
         texts: list[str] = []
