@@ -426,6 +426,8 @@ export const english = {
     writtenBy: 'Written by ',
     attachments: 'Attachments',
     attachedImage: 'Attached image',
+    transcript: (name: string, text: string) => `Transcript of ${name}: ${text}`,
+    noSpeech: 'no speech',
     bytes: (count: number) => plural(count, 'byte'),
     lines: (name: string, first: number, last: number) =>
       first === last ? `${name} (line ${first})` : `${name} (lines ${first} to ${last})`,

@@ -458,6 +458,8 @@ export const chinese: Text = {
     writtenBy: '作者：',
     attachments: '附件',
     attachedImage: '附加的图片',
+    transcript: (name, text) => `${name} 的文字稿：${text}`,
+    noSpeech: '没有语音',
     bytes: (count) => counted(count, '字节'),
     lines: (name, first, last) => (first === last ? `${name}（第 ${first} 行）` : `${name}（第 ${first}–${last} 行）`),
     showMore: '展开',

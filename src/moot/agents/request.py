@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 from anyio import to_thread
 
+from moot.agents.recordings import Recordings
 from moot.agents.window import offered, request_messages
 from moot.convert.files.attachments import kind_of, prompt_text
 from moot.convert.files.head import Head, head_of
@@ -35,8 +36,11 @@ _SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.files.copies:fit_im
 class Files:
     """Converter of the files in messages for one model. Dialects can't do this, because they do no I/O. Stored messages don't change."""
 
-    def __init__(self, blobs: Blobs, documents: Documents, model: Model) -> None:
+    def __init__(self, blobs: Blobs, documents: Documents, model: Model, recordings: Recordings | None = None) -> None:
+        """Without `recordings`, dialects insert placeholder text for recordings that they can't send."""
         self._blobs = blobs
+        self._recordings = recordings
+        self._message = ""
         self._documents = documents
         self._model = model
         self._notes: dict[str, str] = {}
@@ -48,6 +52,7 @@ class Files:
 
     async def message(self, message: Message) -> Message:
         """Return the message with every file in a format that the model accepts, or replaced by placeholder text."""
+        self._message = message.id
         parts = tuple([await self._part(part) for part in message.parts])
         return message if parts == message.parts else dataclasses.replace(message, parts=parts)
 
@@ -74,6 +79,8 @@ class Files:
         if url.startswith("blob:"):
             data = await self._blobs.get(url.removeprefix("blob:"))
             part = _with_data(part, data, media_type)
+        if media_type.startswith("audio/") or (media_type == "video/webm" and "video" not in self._model.modalities):
+            return await self._recording(part, data or _data_of(url), media_type)
         if not media_type.startswith("image/"):
             return await self._document(part, data or _data_of(url), media_type)
         if "image" not in self._model.modalities:
@@ -91,6 +98,18 @@ class Files:
         try:
             return text_part(f"{_name(part)}:\n\n{await self._documents.text(_name(part), data, kind)}")
         except MootError as error:
+            self._note(part, f"was not sent: {error.advice()}")
+            return text_part(f"[{_name(part)}: not shown, {error.message}]")
+
+    async def _recording(self, part: Part, data: bytes | None, media_type: str) -> Part:
+        """Return the recording if the model gets it as sound, else its transcript."""
+        if self._recordings is None or data is None or self._recordings.is_sent(media_type):
+            return part
+        try:
+            return await self._recordings.as_text(_name(part), data, media_type)
+        except MootError as error:
+            if self._recordings.is_needed(self._message):
+                raise
             self._note(part, f"was not sent: {error.advice()}")
             return text_part(f"[{_name(part)}: not shown, {error.message}]")
 
@@ -123,7 +142,7 @@ class Files:
 
 
 def _name(part: Part) -> str:
-    return str(part.get("filename") or "a picture")
+    return str(part.get("filename") or "a file")
 
 
 def _with_data(part: Part, data: bytes, media_type: str) -> Part:
@@ -163,7 +182,7 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
     """Build the request of one attempt."""
     definitions = offered(setup, tools)
     kept = await request_messages(context, setup, definitions, budget)
-    files = Files(context.ports.blobs, context.ports.documents, choice.model)
+    files = Files(context.ports.blobs, context.ports.documents, choice.model, Recordings(context, choice, kept))
     body = await body_of(setup, choice, kept, definitions, files)
     if notes := files.notes(context.message().parts):
         await context.append(Event("chunks", notes))

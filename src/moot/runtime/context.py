@@ -13,7 +13,8 @@ from moot.types.blob import Blobs
 from moot.types.canonical import Json
 from moot.types.context import Choice, ToolHooks
 from moot.types.knowledge import Documents, KnowledgeHit, KnowledgeScope
-from moot.types.media import ImageRequest, Media, MediaCall, MediaResult
+from moot.types.media import ImageRequest, Media, MediaCall, MediaResult, Transcripts
+from moot.types.message import Message
 from moot.types.search import Search, SearchPage
 from moot.types.tool import Tool
 from moot.types.tree import Tree
@@ -58,8 +59,10 @@ class LegPorts:
         blobs: Blobs,
         tool_hooks: Callable[[], ToolHooks | None],
         recorded: Callable[[Tool, Json], AbstractAsyncContextManager[object]],
+        transcripts: Transcripts,
     ) -> None:
         self.blobs = blobs
+        self.transcripts = transcripts
         self._recorded = recorded
         self._runtime = runtime
         self._tool_hooks = tool_hooks
@@ -98,3 +101,27 @@ class ConfiguredMedia:
 
     async def _made(self, choice: Choice, call: MediaCall) -> MediaResult:
         return await call.made(await record_media_call(self.runtime, self.conversation, choice, call))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTranscripts:
+    """`Transcripts` for a run, made with the model in the current configuration."""
+
+    runtime: Runtime
+    conversation: str
+    prompt: str | None
+    """Id of the message that the run answers."""
+    answer: str
+    """Id of the run's own message."""
+
+    @property
+    def is_configured(self) -> bool:
+        return self.runtime.settings.models.transcription != ""
+
+    async def make(self, sound: Media) -> MediaResult:
+        return await ConfiguredMedia(self.runtime, self.conversation).transcribe(sound)
+
+    async def other_answers(self) -> Sequence[Message]:
+        store = self.runtime.store
+        nodes = [node for node in await store.tree.nodes(self.conversation) if node.parent == self.prompt and node.id != self.answer]
+        return [await store.conversations.message(node.id) for node in nodes if node.role == "assistant"]

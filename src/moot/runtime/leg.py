@@ -21,7 +21,7 @@ from moot.guard.roots import allowed_folders, is_below
 from moot.plugins.registry import attribute
 from moot.runtime.approvals import requests
 from moot.runtime.children import LegChildren, with_children
-from moot.runtime.context import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSearch
+from moot.runtime.context import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSearch, OwnTranscripts
 from moot.runtime.cron import RunJobs
 from moot.runtime.history import WHOLE, StoredHistory, compact_for_run, load_history, stored_history, summarize_history
 from moot.runtime.journal import Journal
@@ -142,7 +142,8 @@ class Leg(OutsideLeg):
             self.request = with_mode(request, mode)
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
         holdings = runtime.store.of(request.conversation.owner)
-        self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self), partial(recorded, self))
+        transcripts = OwnTranscripts(runtime, fence.conversation, message.parent, message.id)
+        self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self), partial(recorded, self), transcripts)
         self.past = (holdings.search, holdings.tree)
         self._message = message
         self._events = list(events)

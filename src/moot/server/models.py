@@ -195,7 +195,9 @@ class ConversationChange(In):
     """Model to use; empty = the agent's own model."""
     project: Name | None = None
     settings: dict[str, JsonValue] | None = None
-    """Settings to change: mode, model, effort, detail, agent, tools, allowed_uris, network, skills. Null removes one; others are unchanged."""
+    """Settings to change: mode, model, effort, detail, agent, tools, allowed_uris, network, skills. Null removes one;
+    others are unchanged.
+    """
     head: Name | None = None
     """Id of a message whose branch becomes the current one."""
 

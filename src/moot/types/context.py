@@ -17,6 +17,7 @@ from moot.types.event import Event
 from moot.types.hooks import HookAnswer
 from moot.types.knowledge import Documents
 from moot.types.limits import Limits
+from moot.types.media import Transcripts
 from moot.types.message import Message, Part
 from moot.types.model import Model, ModelRole, ModelSettings
 from moot.types.provider import Dialect, Provider
@@ -139,6 +140,8 @@ class Ports(Protocol):
     def blobs(self) -> Blobs: ...
     @property
     def documents(self) -> Documents: ...
+    @property
+    def transcripts(self) -> Transcripts: ...
 
     @property
     def hooks(self) -> ToolHooks | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from moot.types.chunk import Chunk
 from moot.types.event import Raw
 from moot.types.exchange import Ending, Purpose
+from moot.types.message import Message
 from moot.types.provider import Translator
 from moot.types.usage import Usage
 
@@ -71,6 +72,31 @@ class MediaCall:
     """Function that starts the call. The call may raise ProviderError, and so may the first read."""
     made: Callable[[MediaResponse], Awaitable[MediaResult]]
     """Function that interprets the response. It raises ProviderError if there is no result."""
+
+
+@runtime_checkable
+class TakesSound(Protocol):
+    """Optional capability of a dialect: requests can contain sound."""
+
+    sounds: frozenset[str]
+    """Media types of the recordings that requests can contain."""
+
+
+class Transcripts(Protocol):
+    """Transcripts of recordings in a conversation."""
+
+    @property
+    def is_configured(self) -> bool:
+        """True if there is a model that transcribes."""
+        ...
+
+    async def make(self, sound: Media) -> MediaResult:
+        """Return a recording's transcript. Raise UsageError or ProviderError if the model can't make one."""
+        ...
+
+    async def other_answers(self) -> Sequence[Message]:
+        """Return the other answers to the run's prompt, which may contain transcripts."""
+        ...
 
 
 class MediaModels(Protocol):

@@ -39,6 +39,29 @@ def note_of(part: Part) -> str:
     return str(data.get("text", "")) if isinstance(data, dict) else ""
 
 
+class Transcript(NamedTuple):
+    """The text of a recording, stored with the answer to the prompt that contains the recording."""
+
+    sound: str
+    """SHA-256 of the recording."""
+    name: str
+    text: str
+
+
+def transcript_of(part: Part) -> Transcript | None:
+    """Read a `data-transcript` part or chunk. Return None for any other part."""
+    data = part.get("data")
+    if part.get("type") != "data-transcript" or not isinstance(data, dict):
+        return None
+    return Transcript(str(data.get("sound", "")), str(data.get("name", "")), str(data.get("text", "")))
+
+
+def transcript_line(part: Part) -> str:
+    """Return a `data-transcript` part or chunk as text for display."""
+    found = transcript_of(part)
+    return f"Transcript of {found.name}: {found.text or 'no speech'}" if found is not None else ""
+
+
 def wait_end(part: Part) -> int:
     """Return the time in ms until which the run waits after a `data-note` part or chunk; 0 if it does not wait."""
     data = part.get("data")

@@ -17,7 +17,7 @@ from moot.types.canonical import Json, dumps, loads_exact
 from moot.types.compaction import TITLE, summary_lines
 from moot.types.conversation import Conversation
 from moot.types.hooks import hook_label
-from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
+from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name, transcript_line
 from moot.types.part_tree import Nested, nest
 from moot.types.store import Store
 
@@ -132,6 +132,8 @@ def _part(part: Part) -> str:
             return f"[{label_of(part)}]"
         case "data-note":
             return f"[{note_of(part)}]"
+        case "data-transcript":
+            return f"[{transcript_line(part)}]"
         case "data-plan":
             return "\n".join(["[plan]", *(f"[{_DONE.get(entry.status, ' ')}] {entry.content}" for entry in plan_of(part))])
         case "data-compaction":

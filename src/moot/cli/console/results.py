@@ -13,7 +13,7 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.hooks import BLOCKED, hook_label
-from moot.types.message import Message, model_ms, note_of, plan_line, plan_of, sub_agent_words, text_of
+from moot.types.message import Message, model_ms, note_of, plan_line, plan_of, sub_agent_words, text_of, transcript_line
 from moot.types.part_tree import parent_call
 from moot.types.run import Run
 
@@ -119,8 +119,8 @@ class ShowText:
                 self._print_status(f"{margin}  {self._tools.get(call, 'tool')}: denied", "yellow")
             case "data-note":
                 self._print_status(f"  {note_of(chunk)}", "yellow")
-            case "data-plan":
-                self._print_status(f"  {plan_line(plan_of(chunk))}", "dim")
+            case "data-plan" | "data-transcript":
+                self._print_status(f"  {transcript_line(chunk) or plan_line(plan_of(chunk))}", "dim")
             case "data-subagent" if not (text := sub_agent_words(chunk)).thought:
                 self._print_status(f"{margin or '  '}{text.agent}: {first_line(text.text)}", "dim")
             case "data-attempt":

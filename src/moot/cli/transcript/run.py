@@ -16,7 +16,19 @@ from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.compaction import PART, summary_lines
 from moot.types.event import Event
-from moot.types.message import Message, Part, PlanEntry, is_settled, is_tool, note_of, plan_line, plan_of, sub_agent_words, wait_end
+from moot.types.message import (
+    Message,
+    Part,
+    PlanEntry,
+    is_settled,
+    is_tool,
+    note_of,
+    plan_line,
+    plan_of,
+    sub_agent_words,
+    transcript_line,
+    wait_end,
+)
 from moot.types.part_tree import linked, parent_call
 
 _REMEMBERED = 100
@@ -211,6 +223,8 @@ class Transcript:
             case "data-note":
                 self._add_note(note_of(part), WARNING)
                 self._until = wait_end(part) * 1000
+            case "data-transcript":
+                self._add_note(transcript_line(part), DIM)
             case "data-plan":
                 self._add_plan(plan_of(part))
             case "data-compaction":

@@ -22,6 +22,9 @@ from moot.types.provider import ModelPrompt, ToolDefinition
 
 _KEPT = ("title", "description", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "default")
 _FORMATS = {"string": ("date-time",), "number": ("float", "double"), "integer": ("int32", "int64")}
+_SOUNDS = frozenset(
+    f"audio/{kind}" for kind in ("wav", "x-wav", "mp3", "mpeg", "aiff", "aac", "ogg", "flac", "x-flac", "mp4", "m4a", "x-m4a", "webm")
+)
 _DEPTH = 12
 """Depth to which a recursive schema is expanded. Below this depth, any object is accepted."""
 
@@ -144,6 +147,7 @@ class Google:
     """The dialect of Google's Gemini API: parts with signatures, reduced schemas, and tools that the vendor runs."""
 
     name = "google"
+    sounds = _SOUNDS
 
     @property
     def translator(self) -> GoogleStream:

@@ -63,6 +63,7 @@ class OpenAIChat:
     """The dialect of OpenAI's Chat Completions API, which nearly every endpoint supports."""
 
     name = "openai-chat"
+    sounds = frozenset(_AUDIO)
 
     @property
     def translator(self) -> OpenAIStream:

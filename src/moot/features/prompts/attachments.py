@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
+from moot.convert.files.sounds import FORMATS, attached_sound
 from moot.errors import NotFound, UsageError
 from moot.guard.paths import Paths
 from moot.guard.roots import folders
@@ -46,18 +47,20 @@ class Attached:
 
 
 def attach(path: Path) -> Attached:
-    """Return an image, a document or a text file as a file part. Raise UsageError for other files. This function blocks."""
+    """Return an image, a recording, a document or a text file as a file part. Raise UsageError for other files. This function blocks."""
     return _attached(read_whole(path, MAX_MEDIA), str(path))
 
 
 def _attached(data: bytes, path: str) -> Attached:
-    """Return the content of a file as a file part. Raise UsageError if it is not an image, a document or text."""
+    """Return the content of a file as a file part. Raise UsageError if it is not an image, a recording, a document or text."""
     if media := media_of(data):
         return Attached(local_file(data, path, media))
     if data.startswith(b"PK") and (kind := kind_of(Path(path).name)):
         return Attached(local_file(data, path, MEDIA_TYPES[kind]))
+    if (sound := attached_sound(data, path)) is not None:
+        return Attached(local_file(data, path, sound.media_type))
     if b"\0" in data:
-        known = "text, an image (PNG, JPEG, GIF, WebP), or a document (PDF, DOCX, XLSX, PPTX, EPUB)"
+        known = f"text, an image (PNG, JPEG, GIF, WebP), a document (PDF, DOCX, XLSX, PPTX, EPUB) or a recording ({FORMATS})"
         raise UsageError(f"Cannot attach {path!r}: it is not {known}.")
     if len(data) > MAX_TEXT:
         raise UsageError(f"{path!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model.")

@@ -116,6 +116,13 @@ function dataOf(part: { type: string; data?: unknown }, key: string): Block | nu
   switch (part.type) {
     case 'data-note':
       return { kind: 'note', key, text: String(data.text ?? ''), look: 'note' }
+    case 'data-transcript':
+      return {
+        kind: 'note',
+        key,
+        text: text.message.transcript(String(data.name ?? ''), String(data.text || text.message.noSpeech)),
+        look: 'note',
+      }
     case 'data-plan':
       return { kind: 'plan', key, entries: entriesOf(data.entries) }
     case 'data-findings':
