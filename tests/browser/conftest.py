@@ -27,6 +27,7 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--use-fake-device-for-media-stream",
 ]
 
 Visitor = Callable[..., Visit]

@@ -400,6 +400,17 @@ export const english = {
     send: 'Send (Enter)',
   },
 
+  dictation: {
+    start: 'Dictate',
+    stop: 'Stop recording',
+    recording: 'Recording',
+    transcribing: 'Transcribing',
+    silence: 'The recording contains no speech.',
+    denied: 'This page may not use the microphone. Allow it in the browser’s settings for this page.',
+    noMicrophone: 'No microphone found. Connect one and try again.',
+    insecure: 'The browser allows the microphone only on localhost and over HTTPS.',
+  },
+
   pickers: {
     project: 'Project',
     agent: 'Agent',
@@ -426,6 +437,8 @@ export const english = {
     writtenBy: 'Written by ',
     attachments: 'Attachments',
     attachedImage: 'Attached image',
+    readAloud: 'Read aloud',
+    stopReading: 'Stop reading',
     transcript: (name: string, text: string) => `Transcript of ${name}: ${text}`,
     noSpeech: 'no speech',
     bytes: (count: number) => plural(count, 'byte'),

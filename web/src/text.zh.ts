@@ -432,6 +432,17 @@ export const chinese: Text = {
     send: '发送 (Enter)',
   },
 
+  dictation: {
+    start: '听写',
+    stop: '停止录音',
+    recording: '正在录音',
+    transcribing: '正在转写',
+    silence: '录音中没有语音。',
+    denied: '此页面无权使用麦克风。请在浏览器的网站设置中允许。',
+    noMicrophone: '未找到麦克风。请连接后重试。',
+    insecure: '浏览器只允许在 localhost 或 HTTPS 页面上使用麦克风。',
+  },
+
   pickers: {
     project: '项目',
     agent: '智能体',
@@ -458,6 +469,8 @@ export const chinese: Text = {
     writtenBy: '作者：',
     attachments: '附件',
     attachedImage: '附加的图片',
+    readAloud: '朗读',
+    stopReading: '停止朗读',
     transcript: (name, text) => `${name} 的文字稿：${text}`,
     noSpeech: '没有语音',
     bytes: (count) => counted(count, '字节'),

@@ -78,6 +78,32 @@ async def record_media_call(runtime: Runtime, conversation: str, choice: Choice,
     return MediaResponse(b"".join(recording.raws), tuple(recording.chunks), ending, recording.charged)
 
 
+async def media_call(runtime: Runtime, choice: Choice, call: MediaCall) -> MediaResponse:
+    """Call a model for an image or a transcript outside of a conversation, without recording the call, and return the response.
+
+    Raise ProviderError if the call fails.
+    """
+    state = call.translator.open(ExchangeOptions(extra={"provider": choice.provider.name}))
+    chunks: list[Chunk] = []
+    all_raws: list[Raw] = []
+    async with runtime.slot(choice.provider.name), aclosing(call.reads()) as all_reads:
+        async for raws in all_reads:
+            for raw in raws:
+                state, more = call.translator.feed(state, raw)
+                chunks += more
+            all_raws += raws
+    more, ending = call.translator.close(state, "eof")
+    ending, charged, _ = settle_exchange(ending, "eof", None, choice.model, heard=bool(all_raws))
+    _check(ending)
+    return MediaResponse(b"".join(all_raws), (*chunks, *more), ending, charged)
+
+
+def _check(ending: Ending) -> None:
+    """Raise ProviderError if an exchange failed."""
+    if ending.error is not None:
+        raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind, retryable=ending.error.retryable)
+
+
 async def _recording(
     runtime: Runtime,
     conversation: str,
@@ -122,8 +148,7 @@ class _Recording:
         """Run the exchange while holding the provider's slot. Raise ProviderError if it fails."""
         async with self.runtime.slot(self.choice.provider.name):
             ending = await self._run(reads)
-        if ending.error is not None:
-            raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind, retryable=ending.error.retryable)
+        _check(ending)
         return ending
 
     async def _run(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 
 from moot.plugins import Registry
-from moot.runtime.auxiliary import record_media_call
+from moot.runtime.auxiliary import media_call, record_media_call
 from moot.runtime.runtime import Runtime
 from moot.types.blob import Blobs
 from moot.types.canonical import Json
@@ -89,7 +89,8 @@ class ConfiguredMedia:
     """`MediaModels` with the models in the current configuration."""
 
     runtime: Runtime
-    conversation: str
+    conversation: str = ""
+    """Id of the conversation in which the calls are recorded; empty = they are not recorded."""
 
     async def draw(self, order: ImageRequest) -> MediaResult:
         choice = await self.runtime.providers.choice(role="image")
@@ -100,6 +101,8 @@ class ConfiguredMedia:
         return await self._made(choice, await _CALLS.load("transcribe")(choice, sound, language))
 
     async def _made(self, choice: Choice, call: MediaCall) -> MediaResult:
+        if not self.conversation:
+            return await call.made(await media_call(self.runtime, choice, call))
         return await call.made(await record_media_call(self.runtime, self.conversation, choice, call))
 
 

@@ -7,6 +7,8 @@ export interface SignedInSession {
   token_id: string
   owner: string
   scopes: string[]
+  /** True if the server can transcribe recordings. */
+  transcribes: boolean
 }
 
 /** Sign in with the single-use code from the URL fragment, and remove the code from the address and the browser history. */

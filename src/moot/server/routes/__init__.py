@@ -41,6 +41,7 @@ from moot.server.routes.settings.tokens import login_router as login
 from moot.server.routes.settings.tokens import router as tokens
 from moot.server.routes.stats import edits_router as edits
 from moot.server.routes.stats import router as stats
+from moot.server.routes.transcriptions import router as transcriptions
 from moot.server.routes.webhooks import outgoing_router as outgoing_webhooks
 from moot.server.routes.webhooks import router as webhooks
 
@@ -70,6 +71,7 @@ ROUTERS = (
     edits,
     store,
     blobs,
+    transcriptions,
     imports,
     projects,
     project_files,

@@ -12,6 +12,8 @@ import { ArrowUp, CornerDownRight, LoaderCircle, Paperclip, SlidersHorizontal, S
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Place } from '@/api/commands'
 import type { Part } from '@/api/types'
+import { deferred } from '@/app/deferred'
+import { useSession } from '@/app/session'
 import { attachments, type Detail, detailOf, setDetail } from '@/conversation/composer/attachments'
 import { Completion, useCompletion } from '@/conversation/composer/Completion'
 import { useDraft } from '@/conversation/composer/draft'
@@ -20,6 +22,8 @@ import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { Menu } from '@/ui/Menu'
 import { notifyError } from '@/ui/toasts'
+
+const Dictation = deferred(() => import('@/conversation/composer/Dictation'))
 
 interface Props {
   /** The storage key of the draft. */
@@ -52,6 +56,7 @@ export function Composer({ id, busy, send, stop, pickers, command, files, place,
   const aui = useAui()
   const field = useRef<HTMLTextAreaElement>(null)
   const submitting = useRef(new Set<string>())
+  const session = useSession()
   const completion = useCompletion(field, files, place)
   useDraft(id)
 
@@ -125,6 +130,7 @@ export function Composer({ id, busy, send, stop, pickers, command, files, place,
           </ComposerPrimitive.AddAttachment>
           {pickers}
           <span className="grow" />
+          {session.data?.transcribes && <Dictation done={() => field.current?.focus()} />}
           <Go busy={busy} submit={submit} stop={stop} />
         </div>
       </ComposerPrimitive.Root>

@@ -2,6 +2,7 @@ import { ActionBarPrimitive, MessagePrimitive, useAuiState } from '@assistant-ui
 import { Braces, CornerDownRight, Info, RefreshCw } from 'lucide-react'
 import { memo, useMemo, useSyncExternalStore } from 'react'
 import type { Answer, Message } from '@/api/types'
+import { deferred } from '@/app/deferred'
 import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
 import { Questions } from '@/conversation/approvals/Questions'
 import { MarkdownLink } from '@/conversation/markdown/links'
@@ -10,7 +11,7 @@ import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { Plan } from '@/conversation/messages/Plan'
 import { Progress } from '@/conversation/messages/Progress'
-import { askedInside, type Block, blocksOf, type CallBlock } from '@/conversation/messages/parts'
+import { askedInside, type Block, blocksOf, type CallBlock, textOf } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
 import { CopyMessage, DeleteMessage, Fork } from '@/conversation/messages/UserMessage'
@@ -24,6 +25,8 @@ import { IconButton } from '@/ui/Button'
 import { money } from '@/ui/format'
 import { Failed } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
+
+const ReadAloud = deferred(() => import('@/conversation/messages/ReadAloud'))
 
 /** A model's response. */
 export function AssistantMessage() {
@@ -152,6 +155,7 @@ function Foot({ message }: { message: Message }) {
       {end && <span className="rounded-md bg-warn-soft px-1.5 py-0.5 font-medium text-warn">{end}</span>}
       <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 first:-ml-2 max-md:-ml-2 md:opacity-0 in-[.last-message]:opacity-100!">
         <CopyMessage />
+        {live === null && 'speechSynthesis' in window && <ReadAloud markdown={textOf(message)} />}
         <IconButton label={text.message.regenerate} onClick={() => session.regenerate(message.id).catch(notifyError)}>
           <RefreshCw size={15} aria-hidden />
         </IconButton>

@@ -61,6 +61,8 @@ class SessionOut(Out):
     token_id: str
     owner: str
     scopes: list[Scope]
+    transcribes: bool
+    """True if `POST /api/transcriptions` is available, because `models.transcription` is set."""
 
 
 router = Router(prefix="/api/tokens", tags=["tokens"])
@@ -131,7 +133,7 @@ async def login(server: CurrentServer, request: Request, response: Response, cre
         samesite="strict",
         secure=request.headers.get("origin", "").startswith("https:"),
     )
-    return _session(caller)
+    return _session(server, caller)
 
 
 async def _signed_in(server: Server, credentials: LoginIn) -> tuple[Caller, str]:
@@ -158,10 +160,15 @@ async def logout(server: CurrentServer, caller: Reader, response: Response) -> N
 
 
 @login_router.get("/session")
-async def session(caller: Reader) -> SessionOut:
+async def session(server: CurrentServer, caller: Reader) -> SessionOut:
     """Get the current token's id, owner and scopes."""
-    return _session(caller)
+    return _session(server, caller)
 
 
-def _session(caller: Caller) -> SessionOut:
-    return SessionOut(token_id=caller.token_id, owner=caller.owner_id, scopes=[scope for scope in SCOPES if scope in caller.scopes])
+def _session(server: Server, caller: Caller) -> SessionOut:
+    return SessionOut(
+        token_id=caller.token_id,
+        owner=caller.owner_id,
+        scopes=[scope for scope in SCOPES if scope in caller.scopes],
+        transcribes=server.engine.runtime.settings.models.transcription != "",
+    )
