@@ -5,11 +5,12 @@ caller disconnects, the run of a plain model is cancelled, as such clients expec
 """
 
 from moot.server.dialects.chat import router as chat
+from moot.server.dialects.embeddings import router as embeddings
 from moot.server.dialects.messages import router as messages
 from moot.server.dialects.models import router as models
 from moot.server.dialects.responses import router as responses
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (chat, responses, messages, models)
+ROUTERS = (chat, responses, messages, embeddings, models)
 """All routers below `/v1`."""

@@ -344,3 +344,26 @@ COUNT_BODY = _body(_object(_COUNTED, "model messages"), {"model": _MODEL, "messa
 COUNT_ANSWER = _answer(_object({"input_tokens": _SPENT}, "input_tokens"), {"input_tokens": 412})
 MODELS = _answer(_MODELS, {"object": "list", "data": [_SHOWN], "has_more": False})
 MODEL = _answer(_LISTED, _SHOWN)
+
+_EMBEDDINGS = _object(
+    {
+        "model": _text("`e5-small` for moot's own model, or `model@provider`."),
+        "input": _either(_text(), _list(_either(_text(), {"type": "integer"}, _list({"type": "integer"})))),
+        "encoding_format": _text("", "float", "base64"),
+        "dimensions": {**_COUNT, "description": "Number of dimensions, if the model can choose it."},
+        "input_type": _text("Kind of the texts for `e5-small`: a query, or a passage to find.", "query", "passage"),
+    },
+    "model input",
+)
+_VECTOR = _object({"object": _text(), "index": _SPENT, "embedding": _either(_list({"type": "number"}), _text())}, "object index embedding")
+_VECTORS = _object({"object": _text(), "data": _list(_VECTOR), "model": _text(), "usage": _ANY}, "object data model")
+EMBEDDINGS_BODY = _body(_EMBEDDINGS, {"model": "e5-small", "input": [_QUESTION, _ANSWER]})
+EMBEDDINGS_ANSWER = _answer(
+    _VECTORS,
+    {
+        "object": "list",
+        "data": [{"object": "embedding", "index": 0, "embedding": [0.051, -0.032, 0.078]}],
+        "model": "e5-small",
+        "usage": {"prompt_tokens": 17, "total_tokens": 17},
+    },
+)
