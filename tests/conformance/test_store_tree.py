@@ -157,6 +157,25 @@ async def test_deleted_messages_are_hidden_everywhere_until_restored(store: Stor
     assert await store.conversations.branch(id) == whole
 
 
+async def test_a_branch_is_read_from_its_start(store: Store) -> None:
+    last = await said(store, "one", "two", "three")
+    id = last.conversation.id
+    whole = await store.conversations.branch(id)
+    read = store.conversations.first_messages
+    assert lines(await read(id, limit=3)) == ["one", "yes", "two"]
+    assert await read(id, limit=9, after=whole[2].id) == whole[3:]
+    assert await read(id, limit=9, after=whole[-1].id) == []
+    await store.tree.delete(id, [whole[1].id, whole[2].id])
+    assert await read(id, limit=2) == [whole[0], whole[3]]
+    assert await read(id, limit=2, after=whole[2].id) == whole[3:5]
+    edited = await store.tree.edit(whole[4].id, (text_part("3"),))
+    assert await read(id, limit=9) == [whole[0], whole[3], edited]
+    with pytest.raises(NotFound, match="shown branch"):
+        await read(id, limit=9, after=whole[4].id)
+    empty = await store.conversations.create(Conversation(new_id(), directory="/work"))
+    assert await read(empty.id, limit=9) == []
+
+
 async def test_a_deleted_message_is_not_answered_and_keeps_its_descendants(store: Store) -> None:
     last = await said(store, "one", "two")
     id = last.conversation.id

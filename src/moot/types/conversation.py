@@ -335,6 +335,13 @@ class Conversations(Protocol):
         """
         ...
 
+    async def first_messages(self, id: str, *, limit: int, after: str | None = None) -> list[Message]:
+        """Return the first `limit` messages of the shown branch, oldest first, or those that follow the message `after`.
+
+        Raise NotFound if `after` isn't on the shown branch.
+        """
+        ...
+
     async def message(self, reference: str, *, conversation: str | None = None) -> Message:
         """Return a message, with its latest events if it is being written.
 

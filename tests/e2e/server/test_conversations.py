@@ -212,6 +212,11 @@ async def test_a_prompt_is_answered_and_its_messages_are_paginated(server: LiveS
     assert [text_of(message["parts"]) for message in last["data"]] == ["number 1", "Hello there.", "number 2", "Hello there."]
     older = await got(server.client, f"{path}/messages", limit=4, cursor=last["next_cursor"])
     assert [text_of(message["parts"]) for message in older["data"]] == ["number 0", "Hello there."] and older["next_cursor"] is None
+    first = await got(server.client, f"{path}/messages", start="oldest", limit=4)
+    assert [text_of(message["parts"]) for message in first["data"]] == ["number 0", "Hello there.", "number 1", "Hello there."]
+    newer = await got(server.client, f"{path}/messages", start="oldest", limit=4, cursor=first["next_cursor"])
+    assert newer["data"] == last["data"][2:] and newer["next_cursor"] is None
+    await got(server.client, f"{path}/messages", 404, start="oldest", cursor="elsewhere")
     one = await got(server.client, f"{path}/messages/m-1")
     assert one == last["data"][0] and one["client_id"] == "m-1"
     found = await got(server.client, path)

@@ -29,6 +29,16 @@ _WALKED = (
     " WHERE m.deleted_at IS NULL ORDER BY depth"
 )
 _DELETED_AT = 14
+_PATH = (
+    "WITH RECURSIVE branch (no, id, parent_id, deleted_at, depth) AS ("
+    " SELECT no, id, parent_id, deleted_at, 0 FROM message WHERE id = ?1 AND conversation = ?2"
+    " UNION ALL SELECT m.no, m.id, m.parent_id, m.deleted_at, depth + 1 FROM branch JOIN message AS m ON m.id = branch.parent_id)"
+    " SELECT no, id, deleted_at FROM branch ORDER BY depth DESC"
+)
+_NUMBERED = (
+    f"SELECT {MESSAGE} FROM json_each(?) AS wanted JOIN message AS m ON m.no = wanted.value"
+    " JOIN conversation AS c ON c.no = m.conversation ORDER BY wanted.key"
+)
 
 
 def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None) -> list[Any]:
@@ -42,6 +52,21 @@ def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None
         rows += queries.execute(_WALKED, (rest, conversation, wanted - len(rows))).fetchall()
     rows.reverse()
     return rows
+
+
+def first_rows(queries: Queries, conversation: int, end: str | None, limit: int, after: str | None) -> list[Any] | None:
+    """Return the first `limit` rows of `MESSAGE` on the branch that ends with `end`, or those after the message `after`.
+
+    Deleted messages are left out. Return None if `after` isn't on the branch.
+    """
+    path: list[Any] = queries.execute(_PATH, (end, conversation)).fetchall()
+    if after is not None:
+        at = next((index for index, row in enumerate(path) if row[1] == after), None)
+        if at is None:
+            return None
+        path = path[at + 1 :]
+    wanted = [row[0] for row in path if row[2] is None][:limit]
+    return queries.execute(_NUMBERED, (dumps(wanted).decode(),)).fetchall()
 
 
 def _chained(rows: list[Any], end: str) -> list[Any]:

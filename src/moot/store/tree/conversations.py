@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, LiteralString
 
-from moot.errors import Busy
+from moot.errors import Busy, NotFound
 from moot.store import lookup
 from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
@@ -16,7 +16,7 @@ from moot.store.log import messages
 from moot.store.log.events import Events
 from moot.store.log.messages import check_message
 from moot.store.rows import CONVERSATION_COLUMNS, IS_AT_WORK, clean, conversation_row, message_of, optional, placeholders, stored_uris
-from moot.store.tree.branches import branch_rows
+from moot.store.tree.branches import branch_rows, first_rows
 from moot.store.tree.lists import ListFilter, choices, page
 from moot.store.tree.projects import default_project_id, ensure_project, project_for_directory
 from moot.types.canonical import JsonObject, dumps
@@ -195,6 +195,18 @@ class ConversationTree:
             rows = branch_rows(connection, no, end, limit)
             if not rows:
                 check_message(connection, no, end)
+            return [self._message(connection, found) for found in rows]
+
+        return await self._reader.read(work)
+
+    async def first_messages(self, id: str, *, limit: int, after: str | None = None) -> list[Message]:
+        def work(connection: Connection) -> list[Message]:
+            no = lookup.number(connection, id, self._owner)
+            end = connection.execute("SELECT head_id FROM conversation WHERE no = ?", (no,)).fetchone()[0]
+            rows = first_rows(connection, no, end, limit, after)
+            if rows is None:
+                fix = "The branch may have changed. Read it again from the start."
+                raise NotFound(f"No message of the shown branch has the id {after!r}.", fix=fix)
             return [self._message(connection, found) for found in rows]
 
         return await self._reader.read(work)

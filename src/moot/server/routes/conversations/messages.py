@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from fastapi import Query
 from starlette.responses import Response
@@ -36,10 +36,21 @@ async def list_messages(
     caller: Reader,
     conversation_id: str,
     limit: Limit = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` from the previous page, for older messages.")] = None,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` from the previous page.")] = None,
+    start: Annotated[
+        Literal["latest", "oldest"], Query(description="The end of the branch to start from. Send the same value with `cursor`.")
+    ] = "latest",
 ) -> Response:
-    """List the latest messages of the current branch, oldest first; `next_cursor` leads to older ones."""
+    """List messages of the current branch. Each page is in order, oldest first.
+
+    The first page contains the latest messages and `next_cursor` leads to older ones; with `start=oldest`, it contains the first messages
+    and `next_cursor` leads to newer ones.
+    """
     found = await conversation_of(caller, conversation_id)
+    if start == "oldest":
+        messages = await caller.store.conversations.first_messages(found.id, limit=limit, after=cursor)
+        newer = messages[-1].id if len(messages) == limit else None
+        return _json({"data": await shown(caller, messages), "next_cursor": newer})
     messages = await caller.store.conversations.branch(found.id, head=cursor, limit=limit)
     older = messages[0].parent if messages and len(messages) == limit else None
     return _json({"data": await shown(caller, messages), "next_cursor": older})
