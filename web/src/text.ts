@@ -289,7 +289,10 @@ export const english = {
     unqueue: 'Remove from queue',
     messages: 'Messages',
     loadingOlder: 'Loading earlier messages…',
+    loadingNewer: 'Loading later messages…',
     toEnd: 'Scroll to bottom',
+    toStart: 'Jump to start',
+    toLatest: 'Jump to latest',
     generating: 'Generating response',
   },
 

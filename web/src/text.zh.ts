@@ -323,7 +323,10 @@ export const chinese: Text = {
     unqueue: '移出队列',
     messages: '消息',
     loadingOlder: '正在加载更早的消息…',
+    loadingNewer: '正在加载较新的消息…',
     toEnd: '滚动到底部',
+    toStart: '跳到开头',
+    toLatest: '跳到最新消息',
     generating: '正在生成回复',
   },
 

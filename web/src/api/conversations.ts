@@ -50,6 +50,11 @@ export const conversations = {
     const page = await api.get<Page<StoredMessage>>(`${at(id)}/messages`, { query: { cursor, limit }, signal })
     return { messages: page.data.map(asSent), older: page.next_cursor }
   },
+  /** Return a page of messages from the start of the conversation. The cursor leads to newer ones. */
+  firstMessages: async (id: string, cursor: string | null, limit: number) => {
+    const page = await api.get<Page<StoredMessage>>(`${at(id)}/messages`, { query: { start: 'oldest', cursor, limit } })
+    return { messages: page.data.map(asSent), newer: page.next_cursor }
+  },
   tree: (id: string, signal?: AbortSignal) =>
     api.get<{ data: Node[]; head: string | null }>(`${at(id)}/tree`, { signal }),
   fork: (id: string, message?: string) => api.post<Conversation>(`${at(id)}/fork`, { message }),

@@ -15,7 +15,7 @@ import { prepareText } from '@/conversation/messages/Text'
 import { RunProblem } from '@/conversation/RunProblem'
 import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
-import { type Target, Thread } from '@/conversation/Thread'
+import { type History, type Target, Thread } from '@/conversation/Thread'
 import { useScrollRequest } from '@/conversation/target'
 import { text } from '@/text'
 import { Failed, Loading } from '@/ui/States'
@@ -44,7 +44,8 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
   const [raw, setRaw] = useState<Message | null>(null)
   const [undoing, setUndoing] = useState<Message | null>(null)
   const [choice, choose, picked] = useChoice(state.conversation, () => void session.sync())
-  const { conversation } = state
+  const { conversation, early } = state
+  const shown = early?.messages ?? messages
   useTitle(conversation?.title ?? '')
   useEffect(() => session.show(), [session])
   const [, go] = useLocation()
@@ -85,10 +86,10 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
   const { nodes } = state
   const exists = conversation !== null
   const around = useMemo(() => {
-    const byId = new Map(messages.map((message) => [message.id, message]))
+    const byId = new Map(shown.map((message) => [message.id, message]))
     return { session, exists, live, nodes, find: (id: string) => byId.get(id), showRaw: setRaw, showUndo: setUndoing }
-  }, [session, exists, live, nodes, messages])
-  const loadOlder = useCallback(() => void session.loadOlder().catch(notifyError), [session])
+  }, [session, exists, live, nodes, shown])
+  const history = useMemo(() => historyOf(session), [session])
   const empty = !messages.length && !state.loading
 
   return (
@@ -102,7 +103,7 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
         <Head session={session} conversation={conversation} usage={messages.at(-1)?.metadata?.context_usage} />
       )}
       <AroundProvider value={around}>
-        <Runtime session={session} messages={messages} busy={busy} send={send}>
+        <Runtime session={session} messages={shown} busy={busy && !early} send={send}>
           {state.loading && !messages.length && (
             <Loading className="mx-auto w-full max-w-3xl grow px-6 pt-10" rows={5} />
           )}
@@ -114,22 +115,17 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
           {empty && state.error === null
             ? (welcome ?? <p className="m-auto text-muted">{text.conversation.empty}</p>)
             : messages.length > 0 && (
-                <Thread
-                  messages={messages}
-                  older={state.older !== null}
-                  loadingOlder={state.loadingOlder}
-                  loadOlder={loadOlder}
-                  busy={busy}
-                  target={target}
-                >
-                  <RunProblem
-                    session={session}
-                    error={error}
-                    lost={state.lost}
-                    failure={state.failure}
-                    live={state.live}
-                    busy={busy}
-                  />
+                <Thread messages={messages} state={state} history={history} busy={busy} target={target}>
+                  {!early && (
+                    <RunProblem
+                      session={session}
+                      error={error}
+                      lost={state.lost}
+                      failure={state.failure}
+                      live={state.live}
+                      busy={busy}
+                    />
+                  )}
                 </Thread>
               )}
           <ComposerArea
@@ -148,6 +144,16 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
       {raw && <Raw conversation={session.id} message={raw} onClose={() => setRaw(null)} />}
     </main>
   )
+}
+
+/** Return functions that load and show other parts of the history. They report errors. */
+function historyOf(session: Session): History {
+  return {
+    loadOlder: () => void session.loadOlder().catch(notifyError),
+    loadNewer: () => void session.loadNewer().catch(notifyError),
+    toStart: () => void session.toStart().catch(notifyError),
+    toLatest: () => session.toLatest(),
+  }
 }
 
 /** Return the message to scroll to, once it is loaded. */

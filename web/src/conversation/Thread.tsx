@@ -1,14 +1,17 @@
 import { ThreadPrimitive, unstable_useThreadMessageIds as useMessageIds } from '@assistant-ui/react'
 import { clsx } from 'clsx'
-import { ArrowDown } from 'lucide-react'
+import { ArrowDown, ArrowDownToLine, ArrowUpToLine } from 'lucide-react'
 import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { type CustomContainerComponent, Virtualizer, type VirtualizerHandle } from 'virtua'
 import type { Message } from '@/api/types'
+import type { Jump } from '@/conversation/early'
 import { AssistantMessage } from '@/conversation/messages/AssistantMessage'
 import { useAround } from '@/conversation/messages/context'
 import { Summary } from '@/conversation/messages/Summary'
 import { UserEdit, UserMessage } from '@/conversation/messages/UserMessage'
+import type { State } from '@/conversation/session'
 import { type Compaction, useCompactions } from '@/data/compactions'
+import { useShortcut } from '@/keys/shortcuts'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { whenReleased } from '@/ui/pressing'
@@ -22,11 +25,19 @@ export interface Target {
   turn: number
 }
 
-interface Props {
-  messages: readonly Message[]
-  older: boolean
-  loadingOlder: boolean
+/** Functions that load and show other parts of the history. */
+export interface History {
   loadOlder: () => void
+  loadNewer: () => void
+  toStart: () => void
+  toLatest: () => void
+}
+
+interface Props {
+  /** The latest messages, which may be other ones than those shown. */
+  messages: readonly Message[]
+  state: Pick<State, 'older' | 'loadingOlder' | 'early' | 'loadingNewer' | 'jump'>
+  history: History
   busy: boolean
   /** The message to scroll to and highlight. */
   target: Target | null
@@ -34,17 +45,29 @@ interface Props {
   children: ReactNode
 }
 
+/** Distance from an end of the list, in px, at which more messages are loaded. */
+const AHEAD = 1_200
+
 /** The virtualized list of messages. It stays at the bottom until the user scrolls up. */
-export function Thread({ messages, older, loadingOlder, loadOlder, busy, target, children }: Props) {
+export function Thread({ messages, state, history, busy, target, children }: Props) {
+  const { early, jump } = state
+  const older = state.older !== null && !early
   const scroller = useRef<HTMLDivElement>(null)
   const list = useRef<VirtualizerHandle>(null)
   const content = useRef<HTMLDivElement>(null)
-  const { atEnd, toEnd, letGo, onScroll } = useEnd(scroller, content)
+  const { atEnd, toEnd, letGo, onScroll } = useEnd(scroller, content, !early)
   const ids = useMessageIds()
   const prepended = usePrepended(ids)
   const { session, exists, nodes } = useAround()
   const compactions = useCompactions(session.id, exists, nodes)
   useGoing(target, ids, list, scroller, letGo)
+  useJump(jump, scroller, letGo, toEnd)
+  const toStart = () => {
+    letGo() // a response that grows meanwhile must not scroll back
+    history.toStart()
+  }
+  useShortcut('Home', text.conversation.toStart, toStart, text.keys.conversations)
+  useShortcut('End', text.conversation.toLatest, history.toLatest, text.keys.conversations)
 
   return (
     <div className="relative min-h-0 grow">
@@ -52,7 +75,10 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
         ref={scroller}
         onScroll={() => {
           onScroll()
-          if (older && scroller.current && scroller.current.scrollTop < 1_200) loadOlder()
+          const box = scroller.current
+          if (!box) return
+          if (older && box.scrollTop < AHEAD) history.loadOlder()
+          if (early && box.scrollHeight - box.scrollTop - box.clientHeight < AHEAD) history.loadNewer()
         }}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
@@ -63,9 +89,10 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
       >
         <div ref={content} className="mx-auto w-full max-w-3xl px-4 pb-6 sm:px-6">
           <p role="status" className="grid h-8 place-items-center text-xs text-faint">
-            {loadingOlder && text.conversation.loadingOlder}
+            {state.loadingOlder && text.conversation.loadingOlder}
           </p>
           <Virtualizer
+            key={jump?.turn}
             as={Pressable}
             ref={list}
             scrollRef={scroller}
@@ -80,7 +107,7 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
                 tabIndex={target?.id === id ? -1 : undefined}
                 className={clsx(
                   'flow-root outline-none',
-                  index === ids.length - 1 && 'last-message',
+                  index === ids.length - 1 && !early && 'last-message',
                   target?.id === id && 'found',
                 )}
               >
@@ -89,17 +116,32 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
               </div>
             ))}
           </Virtualizer>
+          {early && (
+            <p role="status" className="grid h-8 place-items-center text-xs text-faint">
+              {state.loadingNewer && text.conversation.loadingNewer}
+            </p>
+          )}
           {children}
         </div>
       </div>
+      {older && (
+        <IconButton
+          label={text.conversation.toStart}
+          look="plain"
+          onClick={toStart}
+          className={clsx('absolute top-2 right-4 rounded-full! shadow-raised', atEnd && 'max-md:hidden')}
+        >
+          <ArrowUpToLine size={17} aria-hidden />
+        </IconButton>
+      )}
       {!atEnd && (
         <IconButton
-          label={text.conversation.toEnd}
+          label={early ? text.conversation.toLatest : text.conversation.toEnd}
           look="plain"
-          onClick={() => toEnd('smooth')}
+          onClick={() => (early ? history.toLatest() : toEnd('smooth'))}
           className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full! shadow-raised"
         >
-          <ArrowDown size={17} aria-hidden />
+          {early ? <ArrowDownToLine size={17} aria-hidden /> : <ArrowDown size={17} aria-hidden />}
         </IconButton>
       )}
       <Announcer messages={messages} busy={busy} />
@@ -120,8 +162,30 @@ const Pressable: CustomContainerComponent = ({ style, ...rest }) => (
   <div {...rest} style={{ ...style, pointerEvents: undefined }} />
 )
 
-/** Keep the bottom in view when the content grows, as long as the user has not scrolled up. */
-function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React.RefObject<HTMLDivElement | null>) {
+/** After a jump, show that end of the messages and focus the list, because the button of the jump is gone. */
+function useJump(
+  jump: Jump | null,
+  scroller: React.RefObject<HTMLDivElement | null>,
+  letGo: () => void,
+  toEnd: () => void,
+): void {
+  useLayoutEffect(() => {
+    if (!jump || !scroller.current) return
+    if (jump.to === 'latest') toEnd()
+    else {
+      letGo()
+      scroller.current.scrollTo({ top: 0, behavior: 'instant' })
+    }
+    scroller.current.focus({ preventScroll: true })
+  }, [jump, scroller, letGo, toEnd])
+}
+
+/** Keep the bottom in view when the content grows, if the list `follows` its end and the user has not scrolled up. */
+function useEnd(
+  scroller: React.RefObject<HTMLDivElement | null>,
+  content: React.RefObject<HTMLDivElement | null>,
+  follows: boolean,
+) {
   const [atEnd, setAtEnd] = useState(true)
   const stuck = useRef(true)
   const last = useRef(0)
@@ -147,13 +211,13 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
     // content may have grown since the user reached the end, so the height before that counts too
     const end =
       box.scrollTop > last.current ? Math.min(box.scrollHeight, height.current || box.scrollHeight) : box.scrollHeight
-    const near = end - box.scrollTop - box.clientHeight < NEAR
+    const near = follows && end - box.scrollTop - box.clientHeight < NEAR
     height.current = box.scrollHeight
     if (near) stuck.current = true
     else if (box.scrollTop < last.current - 2) stuck.current = false // only scrolling up leaves the bottom; growing content does not
     last.current = box.scrollTop
     setAtEnd(near || stuck.current)
-  }, [scroller])
+  }, [scroller, follows])
 
   useLayoutEffect(() => {
     const [box, inner] = [scroller.current, content.current]

@@ -3,6 +3,7 @@ import { Problem } from '@/api/client'
 import { conversations, runs } from '@/api/conversations'
 import type { Conversation, Failure, Message, Node, Part, Queue, Queued, Run } from '@/api/types'
 import { mayRefer } from '@/app/session'
+import { type Early, type Jump, joined } from '@/conversation/early'
 import { textOf } from '@/conversation/messages/parts'
 import { type Notice, noticeOf } from '@/conversation/messages/progress'
 import { outbox, type Unsent } from '@/conversation/outbox'
@@ -26,6 +27,11 @@ export interface State {
   older: string | null
   loading: boolean
   loadingOlder: boolean
+  /** The first messages, which are shown in place of the latest ones after a jump to the start. */
+  early: Early | null
+  loadingNewer: boolean
+  /** The last jump. Null if there was none. */
+  jump: Jump | null
   queue: Queue
   nodes: readonly Node[]
   /** The run that is active, waiting or interrupted. */
@@ -51,6 +57,9 @@ const EMPTY: State = {
   older: null,
   loading: true,
   loadingOlder: false,
+  early: null,
+  loadingNewer: false,
+  jump: null,
   queue: NO_QUEUE,
   nodes: [],
   live: null,
@@ -150,6 +159,7 @@ export class Session {
       clearTimeout(this.retryTimer)
       clearTimeout(this.resendTimer)
       this.opened = false
+      this.set({ early: null, jump: null }) // the next visit starts at the bottom
     }
   }
 
@@ -267,9 +277,60 @@ export class Session {
     }
   }
 
+  /** Show the first messages. The latest ones stay loaded; those in between are loaded when they are scrolled to. */
+  async toStart(): Promise<void> {
+    if (this.state.early) return this.jump('start')
+    if (this.state.older) this.takeEarly(await conversations.firstMessages(this.id, null, PAGE))
+    this.jump('start')
+  }
+
+  /** Show the latest messages again. */
+  toLatest(): void {
+    this.set({ early: null })
+    this.jump('latest')
+  }
+
+  private jump(to: Jump['to']): void {
+    this.set({ jump: { to, turn: (this.state.jump?.turn ?? 0) + 1 } })
+  }
+
+  /** Load the page after the first messages. */
+  async loadNewer(): Promise<void> {
+    const { early, loadingNewer } = this.state
+    if (!early?.newer || loadingNewer) return
+    this.set({ loadingNewer: true })
+    try {
+      const { messages, newer } = await conversations.firstMessages(this.id, early.newer, PAGE * 2)
+      if (this.state.early === early) this.takeEarly({ messages: [...early.messages, ...messages], newer })
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status !== 404) throw error
+      this.toLatest() // another branch is shown now
+      await this.sync()
+    } finally {
+      this.set({ loadingNewer: false })
+    }
+  }
+
+  private takeEarly(early: Early): void {
+    const whole = joined(early, this.chat.messages)
+    if (whole) this.chat.messages = whole
+    this.set(whole ? { early: null, older: null } : { early })
+  }
+
+  /** Before a message is replaced: keep the first messages if it is one of them, because those after it are no longer shown. */
+  private keepEarly(id: string): void {
+    const { early } = this.state
+    if (!early) return
+    const kept = early.messages.some((message) => message.id === id)
+    if (kept && !this.busy) this.chat.messages = early.messages
+    this.set(kept ? { early: null, older: null } : { early: null })
+  }
+
   /** Load a message, switching branches if needed. Return its id in the list, or null if it no longer exists. */
   async reveal(message: string): Promise<string | null> {
     if (!this.chat.messages.length) await this.sync(true)
+    if (this.state.early?.messages.some((one) => one.stored_id === message)) return this.shownId(message)
+    if (this.state.early) this.toLatest()
     const place = this.state.nodes.find((node) => node.id === message)
     const there = this.shownId(message) ?? (place?.shown === false ? null : await this.loadBack(message))
     if (there) return there
@@ -281,7 +342,8 @@ export class Session {
   }
 
   private shownId(message: string): string | null {
-    return this.chat.messages.find((one) => one.stored_id === message || one.id === message)?.id ?? null
+    const shown = this.state.early?.messages ?? this.chat.messages
+    return shown.find((one) => one.stored_id === message || one.id === message)?.id ?? null
   }
 
   /** Load all messages since the given one. Return null if it isn't on the shown branch. */
@@ -355,6 +417,8 @@ export class Session {
 
   /** Store a prompt in the browser, then send it. */
   private async keep(entry: Omit<Unsent, 'conversation' | 'at'>): Promise<void> {
+    if (entry.edits) this.keepEarly(entry.edits)
+    else if (this.state.early) this.toLatest()
     const kept = { ...entry, conversation: this.id, at: Date.now() }
     if (!outbox.put(kept)) notify(text.outbox.tabOnly, { danger: true })
     await this.deliver(kept)
@@ -506,6 +570,7 @@ export class Session {
 
   /** Regenerate a response. The previous one is kept as another version. */
   async regenerate(answer?: string, extra: Extra = {}): Promise<void> {
+    if (answer) this.keepEarly(answer)
     const { session, id } = await this.continuation(answer)
     session.watch.stop()
     await session.chat.regenerate({ messageId: id, body: extra })
@@ -550,6 +615,8 @@ export class Session {
     const following = this.chat.messages[this.chat.messages.findIndex((one) => one.id === message.id) + 1]?.id
     await conversations.deleteMessage(this.id, id)
     this.chat.messages = this.chat.messages.filter((one) => one.id !== message.id)
+    const { early } = this.state
+    if (early) this.set({ early: { ...early, messages: early.messages.filter((one) => one.id !== message.id) } })
     const restore = async () => {
       await conversations.restoreMessage(this.id, id)
       const shown = this.chat.messages
@@ -566,6 +633,7 @@ export class Session {
   /** Switch to the branch of a message. */
   async switchTo(message: string): Promise<void> {
     await conversations.switch(this.id, message)
+    if (this.state.early) this.toLatest()
     await this.sync(true)
   }
 }

@@ -71,7 +71,7 @@ export function listen(): () => void {
   return () => document.removeEventListener('keydown', onKey)
 }
 
-/** Return true if the event matches the keys. Single-key shortcuts never match while typing or in a dialog. */
+/** Return true if the event matches the keys. Single-key shortcuts, except `F6`, never match while typing or in a dialog. */
 export function matches(keys: string, event: KeyboardEvent): boolean {
   const parts = keys.split('+')
   const key = parts.pop() ?? ''
@@ -81,8 +81,17 @@ export function matches(keys: string, event: KeyboardEvent): boolean {
   if (mod !== wants('Mod') || event.altKey !== wants('Alt')) return false
   if (event.shiftKey !== wants('Shift') && !(isLetter && !wants('Mod'))) return false // `?` is Shift plus a different key on every keyboard layout
   if (event.key.toLowerCase() !== key.toLowerCase()) return false
-  if (parts.length || !isLetter) return true
-  return singleKeys() && !isTyping(event.target) && !document.querySelector('dialog[open]')
+  if (parts.length || /^F\d/.test(key)) return true
+  if (SCROLLING.has(key) && !scrollsMessages(event.target)) return false
+  return (!isLetter || singleKeys()) && !isTyping(event.target) && !document.querySelector('dialog[open]')
+}
+
+const SCROLLING = new Set(['Home', 'End'])
+
+/** Return true if keys that scroll would scroll the messages, and not a smaller region or another list. */
+function scrollsMessages(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement) || target === document.body) return true
+  return target.closest('[role=group], [role=log], nav, aside')?.getAttribute('role') === 'log'
 }
 
 function isTyping(target: EventTarget | null): boolean {
