@@ -547,6 +547,12 @@ export const english = {
     open: (host: string) => `Open ${host}`,
   },
 
+  panel: {
+    open: 'Open in panel',
+    close: 'Close panel',
+    view: 'View',
+  },
+
   tools: {
     hook: (name: string) => `${name} hook`,
     commandLine: (command: string) => `line of /${command}`,

@@ -578,6 +578,12 @@ export const chinese: Text = {
     open: (host) => `打开 ${host}`,
   },
 
+  panel: {
+    open: '在面板中打开',
+    close: '关闭面板',
+    view: '视图',
+  },
+
   tools: {
     hook: (name) => `${name} 钩子`,
     commandLine: (command) => `/${command} 的命令行`,

@@ -12,6 +12,7 @@ import { useChoice } from '@/conversation/composer/choice'
 import { Head } from '@/conversation/Head'
 import { AroundProvider } from '@/conversation/messages/context'
 import { prepareText } from '@/conversation/messages/Text'
+import { closePanel, usePanel } from '@/conversation/panel/content'
 import { RunProblem } from '@/conversation/RunProblem'
 import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
@@ -21,6 +22,7 @@ import { text } from '@/text'
 import { Failed, Loading } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
 
+const SidePanel = deferred(() => import('@/conversation/panel/SidePanel'))
 const Raw = deferred(() => import('@/conversation/Raw'))
 const Undo = deferred(() => import('@/conversation/Undo'))
 /** Minimum ms between two renderings of streaming text. */
@@ -56,6 +58,8 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
     go(`/c/${encodeURIComponent(movedTo)}`)
   }, [session, movedTo, go])
   const target = useTarget(session)
+  const panel = usePanel()
+  useEffect(() => closePanel, [])
   const client = useQueryClient()
   // biome-ignore lint/correctness/useExhaustiveDependencies: the lists depend on the change of status
   useEffect(() => {
@@ -93,56 +97,59 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
   const empty = !messages.length && !state.loading
 
   return (
-    <main
-      className={clsx(
-        'flex min-h-0 grow flex-col',
-        empty && (home ? 'overflow-y-auto' : welcome && 'md:justify-center md:pb-[12dvh]'),
-      )}
-    >
-      {conversation && (
-        <Head session={session} conversation={conversation} usage={messages.at(-1)?.metadata?.context_usage} />
-      )}
-      <AroundProvider value={around}>
-        <Runtime session={session} messages={shown} busy={busy && !early} send={send}>
-          {state.loading && !messages.length && (
-            <Loading className="mx-auto w-full max-w-3xl grow px-6 pt-10" rows={5} />
-          )}
-          {state.error !== null && !messages.length && (
-            <div className="mx-auto w-full max-w-3xl grow px-6 pt-10">
-              <Failed error={state.error} retry={() => void session.sync(true)} />
-            </div>
-          )}
-          {empty && state.error === null
-            ? (welcome ?? <p className="m-auto text-muted">{text.conversation.empty}</p>)
-            : messages.length > 0 && (
-                <Thread messages={messages} state={state} history={history} busy={busy} target={target}>
-                  {!early && (
-                    <RunProblem
-                      session={session}
-                      error={error}
-                      lost={state.lost}
-                      failure={state.failure}
-                      live={state.live}
-                      busy={busy}
-                    />
-                  )}
-                </Thread>
-              )}
-          <ComposerArea
-            session={session}
-            busy={busy}
-            live={messages.at(-1)}
-            send={send}
-            choice={choice}
-            choose={choose}
-            draft={welcome ? 'new' : session.id}
-          />
-          {empty && home}
-          {undoing && <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />}
-        </Runtime>
-      </AroundProvider>
-      {raw && <Raw conversation={session.id} message={raw} onClose={() => setRaw(null)} />}
-    </main>
+    <div className="flex min-h-0 grow">
+      <main
+        className={clsx(
+          'flex min-w-0 grow flex-col',
+          empty && (home ? 'overflow-y-auto' : welcome && 'md:justify-center md:pb-[12dvh]'),
+        )}
+      >
+        {conversation && (
+          <Head session={session} conversation={conversation} usage={messages.at(-1)?.metadata?.context_usage} />
+        )}
+        <AroundProvider value={around}>
+          <Runtime session={session} messages={shown} busy={busy && !early} send={send}>
+            {state.loading && !messages.length && (
+              <Loading className="mx-auto w-full max-w-3xl grow px-6 pt-10" rows={5} />
+            )}
+            {state.error !== null && !messages.length && (
+              <div className="mx-auto w-full max-w-3xl grow px-6 pt-10">
+                <Failed error={state.error} retry={() => void session.sync(true)} />
+              </div>
+            )}
+            {empty && state.error === null
+              ? (welcome ?? <p className="m-auto text-muted">{text.conversation.empty}</p>)
+              : messages.length > 0 && (
+                  <Thread messages={messages} state={state} history={history} busy={busy} target={target}>
+                    {!early && (
+                      <RunProblem
+                        session={session}
+                        error={error}
+                        lost={state.lost}
+                        failure={state.failure}
+                        live={state.live}
+                        busy={busy}
+                      />
+                    )}
+                  </Thread>
+                )}
+            <ComposerArea
+              session={session}
+              busy={busy}
+              live={messages.at(-1)}
+              send={send}
+              choice={choice}
+              choose={choose}
+              draft={welcome ? 'new' : session.id}
+            />
+            {empty && home}
+            {undoing && <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />}
+          </Runtime>
+        </AroundProvider>
+        {raw && <Raw conversation={session.id} message={raw} onClose={() => setRaw(null)} />}
+      </main>
+      {panel && <SidePanel panel={panel} />}
+    </div>
   )
 }
 

@@ -1,6 +1,6 @@
 import { Pencil } from 'lucide-react'
-import { type FormEvent, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import { Code } from '@/conversation/markdown/Code'
+import { type FormEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { LINE, NumberedCode } from '@/conversation/markdown/NumberedCode'
 import { size } from '@/conversation/tools/Output'
 import { type FileContent, useFile } from '@/data/files'
 import { Editor, hasDraft } from '@/projects/Editor'
@@ -8,9 +8,6 @@ import { languageOf, rememberFile } from '@/projects/places'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Failed, Loading } from '@/ui/States'
-
-/** The height of a line of code in px. */
-const LINE = 20
 
 interface Props {
   project: string
@@ -93,15 +90,10 @@ function Lines({ content, line, goTo }: { content: FileContent; line: number; go
   const box = useRef<HTMLElement>(null)
   const source = (content.text ?? '').replace(/\r\n?/g, '\n')
   const lines = useMemo(() => source.replace(/\n$/, '').split('\n'), [source])
-  const numbers = useMemo(() => lines.map((_, at) => at + 1).join('\n'), [lines])
   const marked = line > 0 && line <= lines.length ? line : 0
   useEffect(() => {
     if (marked && box.current) box.current.scrollTop = marked * LINE - box.current.clientHeight / 3
   }, [marked])
-
-  function choose({ clientY, currentTarget }: MouseEvent<HTMLElement>) {
-    goTo(Math.floor((clientY - currentTarget.getBoundingClientRect().top) / LINE) + 1)
-  }
 
   return (
     <section
@@ -112,7 +104,7 @@ function Lines({ content, line, goTo }: { content: FileContent; line: number; go
       dir="ltr"
       className="min-h-0 grow overflow-auto focus-visible:outline-offset-[-2px]"
     >
-      <div className="relative my-3 flex w-max min-w-full font-mono text-[0.8125rem] leading-5">
+      <NumberedCode text={source} language={languageOf(content.path)} label={content.path} choose={goTo}>
         {marked > 0 && (
           <div
             aria-hidden
@@ -121,22 +113,7 @@ function Lines({ content, line, goTo }: { content: FileContent; line: number; go
             className="absolute inset-x-0 bg-mark"
           />
         )}
-        <pre
-          aria-hidden
-          onClick={choose}
-          className="sticky left-0 z-10 cursor-pointer bg-surface pr-3 pl-4 text-right text-faint select-none"
-        >
-          {numbers}
-        </pre>
-        <div className="relative grow">
-          <Code
-            text={source}
-            language={languageOf(content.path)}
-            label={content.path}
-            className="max-h-none! overflow-visible! py-0! pl-1! leading-5!"
-          />
-        </div>
-      </div>
+      </NumberedCode>
       <p role="status" className="sr-only">
         {marked > 0 && text.files.atLine(marked, lines[marked - 1] ?? '')}
       </p>

@@ -1,10 +1,11 @@
 import type { Element } from 'hast'
-import { Check, Copy, Eye, EyeOff, WrapText } from 'lucide-react'
+import { Check, Copy, Eye, EyeOff, PanelRight, WrapText } from 'lucide-react'
 import { useState } from 'react'
 import { useIsCodeFenceIncomplete } from 'streamdown'
 import { deferred } from '@/app/deferred'
 import { Code } from '@/conversation/markdown/Code'
 import { formula } from '@/conversation/markdown/math'
+import { openPanel } from '@/conversation/panel/content'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
@@ -42,6 +43,15 @@ export function CodeFence({ node }: { node?: Element }) {
               onClick={() => setFramed(!framed)}
             >
               {framed ? <EyeOff size={15} aria-hidden /> : <Eye size={15} aria-hidden />}
+            </IconButton>
+          )}
+          {!incomplete && source && (
+            <IconButton
+              label={text.panel.open}
+              aria-haspopup="dialog"
+              onClick={() => openPanel({ kind: 'code', source, language })}
+            >
+              <PanelRight size={15} aria-hidden />
             </IconButton>
           )}
           <IconButton label={text.code.wrap} aria-pressed={wrapped} onClick={() => setWrapped(!wrapped)}>

@@ -1,3 +1,4 @@
+import { clsx } from 'clsx'
 import mermaid from 'mermaid/dist/mermaid.min.js?url'
 import { useEffect, useRef, useState } from 'react'
 import { text } from '@/text'
@@ -6,8 +7,8 @@ import { whenReleased } from '@/ui/pressing'
 interface Props {
   kind: 'html' | 'svg' | 'mermaid'
   source: string
-  /** The height in px until the content reports its own. */
-  initial: number
+  /** The height in px until the content reports its own. Without it, the frame fills its container. */
+  initial?: number
 }
 
 /**
@@ -19,6 +20,7 @@ export default function Frame({ kind, source, initial }: Props) {
   const [loads, setLoads] = useState(0)
 
   useEffect(() => {
+    if (initial === undefined) return
     let forget = () => {}
     const onMessage = ({ source: from, data }: MessageEvent<{ height?: unknown }>) => {
       if (from !== frame.current?.contentWindow || typeof data?.height !== 'number') return
@@ -33,7 +35,7 @@ export default function Frame({ kind, source, initial }: Props) {
       removeEventListener('message', onMessage)
       forget()
     }
-  }, [])
+  }, [initial])
 
   useEffect(() => {
     if (loads !== 1) return // never send content to a frame that has navigated away
@@ -51,7 +53,7 @@ export default function Frame({ kind, source, initial }: Props) {
       title={kind === 'mermaid' ? text.code.diagram : text.code.preview}
       onLoad={() => setLoads((count) => count + 1)}
       style={{ height: initial }}
-      className="block w-full bg-white"
+      className={clsx('block w-full bg-white', initial === undefined && 'min-h-0 grow')}
     />
   )
 }

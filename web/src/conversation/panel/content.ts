@@ -1,0 +1,38 @@
+import { useSyncExternalStore } from 'react'
+
+/** What the side panel shows. */
+export type PanelContent = { kind: 'code'; source: string; language: string }
+
+export interface Panel {
+  content: PanelContent
+  /** A counter, because the same content may be opened twice. */
+  turn: number
+}
+
+let panel: Panel | null = null
+let turns = 0
+const listeners = new Set<() => void>()
+
+function set(next: Panel | null): void {
+  panel = next
+  for (const listener of listeners) listener()
+}
+
+/** Open the side panel, in place of one that is open. */
+export function openPanel(content: PanelContent): void {
+  turns += 1
+  set({ content, turn: turns })
+}
+
+export function closePanel(): void {
+  if (panel) set(null)
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+export function usePanel(): Panel | null {
+  return useSyncExternalStore(subscribe, () => panel)
+}
