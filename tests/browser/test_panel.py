@@ -78,3 +78,30 @@ def test_pages_drawings_and_markdown_are_rendered_in_the_panel(
     tab.shot(f"panel-markdown-{theme}")
     panel.get_by_role("button", name=re.compile("^Close")).click()
     expect(panel).to_have_count(0)
+
+
+@pytest.mark.parametrize(("viewport", "theme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_the_files_changed_by_an_answer_and_by_the_conversation_are_compared(
+    visit: Visitor, server: Served, axe: str, viewport: dict[str, int], theme: str
+) -> None:
+    name = f"notes-{theme}.txt"
+    id = server.say(f'call write_file {{"path": "{name}", "content": "one\\ntwo\\nthree\\n"}}', mode="auto")
+    edits = '[{"old_text": "two", "new_text": "2"}]'
+    server.say(f'call edit_file {{"path": "{name}", "edits": {edits}}}', conversation=id, mode="auto")
+    tab = visit(f"/c/{id}", viewport=viewport, theme=theme)
+    page = tab.page
+    messages(page).get_by_role("button", name="Show changed files").last.click()
+    panel = page.get_by_role("dialog" if viewport is PHONE else "complementary", name="Changed files")
+    expect(panel.get_by_role("button", name=re.compile(f"{name}.*modified.*\\+1.*−1"))).to_have_attribute("aria-expanded", "true")
+    expect(panel.get_by_text("Removed: two").or_(panel.get_by_text("two", exact=True))).to_be_visible()
+    assert inaccessible(page, axe) == []
+    tab.shot(f"panel-changes-{theme}")
+    panel.get_by_role("button", name="Whole conversation").click()
+    file = panel.get_by_role("button", name=re.compile(f"{name}.*created.*\\+3"))
+    expect(file).to_be_visible()
+    expect(panel.get_by_text("two", exact=True)).to_have_count(0)
+    file.click()
+    expect(panel.get_by_text("three")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(messages(page).get_by_role("button", name="Show changed files").last).to_be_focused()

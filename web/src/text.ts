@@ -553,6 +553,29 @@ export const english = {
     view: 'View',
   },
 
+  changes: {
+    show: 'Show changed files',
+    title: 'Changed files',
+    scope: 'Changes of',
+    answer: 'This answer',
+    whole: 'Whole conversation',
+    none: 'No changes to files were recorded.',
+    undone: 'Changes that were undone are not included.',
+    partial: 'Commands may have made more changes, which are not known yet.',
+    kinds: { created: 'created', modified: 'modified', deleted: 'deleted' },
+    mixed: 'Someone else changed this file in between.',
+    noLines: 'Only the permissions or line endings have changed.',
+    obstacles: {
+      binary: 'This is a binary file.',
+      large: 'The change is too large to show.',
+      missing: 'The content is no longer stored.',
+      unknown: 'The file’s content after the change is not known.',
+      other: 'This is not a regular file, or it is too large.',
+    },
+    rest: (count: number) => (count === 1 ? '1 more file' : `${count} more files`),
+    leftOut: (path: string, reason: string) => `${path} is not covered: ${reason}`,
+  },
+
   tools: {
     hook: (name: string) => `${name} hook`,
     commandLine: (command: string) => `line of /${command}`,

@@ -584,6 +584,29 @@ export const chinese: Text = {
     view: '视图',
   },
 
+  changes: {
+    show: '显示已更改的文件',
+    title: '已更改的文件',
+    scope: '更改范围',
+    answer: '此回复',
+    whole: '整个对话',
+    none: '没有记录到文件更改。',
+    undone: '不包含已撤销的更改。',
+    partial: '命令可能还做了其他更改，目前尚不清楚。',
+    kinds: { created: '已创建', modified: '已修改', deleted: '已删除' },
+    mixed: '期间有其他人更改了此文件。',
+    noLines: '仅权限或换行符发生了变化。',
+    obstacles: {
+      binary: '这是二进制文件。',
+      large: '更改过大，无法显示。',
+      missing: '内容已不再保存。',
+      unknown: '不清楚文件更改后的内容。',
+      other: '这不是普通文件，或者文件过大。',
+    },
+    rest: (count: number) => `还有 ${count} 个文件`,
+    leftOut: (path: string, reason: string) => `未涵盖 ${path}：${reason}`,
+  },
+
   tools: {
     hook: (name) => `${name} 钩子`,
     commandLine: (command) => `/${command} 的命令行`,

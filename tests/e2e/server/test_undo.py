@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from e2e.server.conftest import LiveServer
-from e2e.server.http_calls import began, ended, said, sent
+from e2e.server.http_calls import began, ended, got, said, sent
 from moot.testing.script import Reply, ToolCall
 from moot.types.conversation import Project
 
@@ -36,6 +36,36 @@ async def test_files_need_the_scope_for_tools_and_messages_do_not(open_server: C
         assert (await sent(server.client, "POST", f"{path}/undo", {}))["done"] and not (tmp_path / "note").exists()
         async with server.client.post(f"{path}/undo", json={}) as answer:
             assert answer.status == 400 and "nothing to undo" in (await answer.json())["detail"]
+
+
+async def test_the_changes_of_a_run_and_of_a_conversation_are_compared(open_server: Callable[..., Any], tmp_path: Path) -> None:
+    script = [
+        Reply(tool_calls=[ToolCall("write_file", {"path": "note", "content": "one\ntwo\n"})]),
+        Reply(text="Done."),
+        Reply(tool_calls=[ToolCall("shell", {"command": "printf 'one\\nthree\\n' > note; printf '\\000' > image; rm old"})]),
+        Reply(text="Done."),
+    ]
+    (tmp_path / "old").write_text("old\n")
+    async with open_server(script, mode="auto") as server:
+        server: LiveServer
+        conversation = await began(server, directory=str(tmp_path))
+        path = f"/api/conversations/{conversation['id']}"
+        runs = [await ended(server, await said(server, conversation["id"], text)) for text in ("Write", "Change")]
+        first, second = [await got(server.client, f"{path}/changes", message=run["message"]) for run in runs]
+        created = {"path": "note", "change": "created", "diff": "@@ -0,0 +1,2 @@\n+one\n+two", "added": 2, "removed": 0}
+        assert first["files"] == [{**created, "obstacle": None, "mixed": False}] and first["file_count"] == 1
+        image, note, old = second["files"]
+        assert (image["path"], image["change"], image["diff"], image["obstacle"]) == ("image", "created", None, "binary")
+        assert note["diff"] == "@@ -1,2 +1,2 @@\n one\n-two\n+three" and (note["added"], note["removed"]) == (1, 1)
+        assert (old["path"], old["change"], old["diff"]) == ("old", "deleted", "@@ -1 +0,0 @@\n-old")
+        whole = await got(server.client, f"{path}/changes")
+        assert [file["diff"] for file in whole["files"]] == [None, "@@ -0,0 +1,2 @@\n+one\n+three", old["diff"]]
+        assert not whole["undone"] and not whole["partial"]
+        async with server.caller(scopes=["chat"]) as chatter, chatter.get(f"{path}/changes") as answer:
+            assert answer.status == 403
+        await sent(server.client, "POST", f"{path}/undo", {"part": "files"})
+        undone = await got(server.client, f"{path}/changes")
+        assert undone["undone"] and [file["path"] for file in undone["files"]] == ["note"]
 
 
 async def test_the_files_of_other_users_stay_in_the_folders_that_they_may_use(open_server: Callable[..., Any], tmp_path: Path) -> None:

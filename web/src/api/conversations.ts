@@ -2,6 +2,7 @@ import { api } from '@/api/client'
 import type {
   Answer,
   Approval,
+  Changes,
   Conversation,
   Message,
   Node,
@@ -69,6 +70,9 @@ export const conversations = {
   undo: (id: string, what: { part: UndoPart; overwrite?: boolean; dry_run?: boolean }) =>
     api.post<UndoPlan>(`${at(id)}/undo`, what),
   redo: (id: string) => api.post<UndoPlan>(`${at(id)}/redo`, {}),
+  /** Return the files changed by the run that wrote a message, or by all runs of the shown branch. */
+  changes: (id: string, message: string | null, signal?: AbortSignal) =>
+    api.get<Changes>(`${at(id)}/changes`, { query: { message }, signal }),
   stop: (id: string) => api.post(`/chat/${encodeURIComponent(id)}/stop`),
   /** Submit a prompt without waiting for the response. */
   submit: (

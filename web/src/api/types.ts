@@ -30,6 +30,10 @@ export type Conversation = Schemas['ConversationOut']
 export type UndoPlan = Schemas['UndoOut']
 export type UndoPart = UndoPlan['part']
 
+/** The files that runs have changed. */
+export type Changes = Schemas['ChangesOut']
+export type FileDiff = Schemas['FileDiffOut']
+
 /** A conversation with its sub-agents' conversations. */
 export type Relative = Schemas['RelativeOut']
 

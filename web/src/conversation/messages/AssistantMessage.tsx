@@ -1,5 +1,5 @@
 import { ActionBarPrimitive, MessagePrimitive, useAuiState } from '@assistant-ui/react'
-import { Braces, CornerDownRight, Info, RefreshCw } from 'lucide-react'
+import { Braces, CornerDownRight, FileDiff, Info, RefreshCw } from 'lucide-react'
 import { memo, useMemo, useSyncExternalStore } from 'react'
 import type { Answer, Message } from '@/api/types'
 import { deferred } from '@/app/deferred'
@@ -15,6 +15,8 @@ import { askedInside, type Block, blocksOf, type CallBlock, textOf } from '@/con
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
 import { CopyMessage, DeleteMessage, Fork } from '@/conversation/messages/UserMessage'
+import { openPanel } from '@/conversation/panel/content'
+import { isTool } from '@/conversation/tools/call'
 import { ReadOnlyCard } from '@/conversation/tools/ReadOnlyCard'
 import { ToolCard } from '@/conversation/tools/ToolCard'
 import { useAnswer, useApproval } from '@/data/approvals'
@@ -160,6 +162,17 @@ function Foot({ message }: { message: Message }) {
           <RefreshCw size={15} aria-hidden />
         </IconButton>
         <Fork id={message.id} />
+        {message.run && message.parts.some(isTool) && (
+          <IconButton
+            label={text.changes.show}
+            aria-haspopup="dialog"
+            onClick={() =>
+              openPanel({ kind: 'changes', conversation: session.id, message: message.stored_id ?? message.id })
+            }
+          >
+            <FileDiff size={15} aria-hidden />
+          </IconButton>
+        )}
         <IconButton label={text.message.raw} onClick={() => showRaw(message)}>
           <Braces size={15} aria-hidden />
         </IconButton>

@@ -4,13 +4,18 @@ import { deferred } from '@/app/deferred'
 import { NumberedCode } from '@/conversation/markdown/NumberedCode'
 import { Text } from '@/conversation/messages/Text'
 import { fileNameOf } from '@/conversation/panel/fileName'
+import { Toggle } from '@/conversation/panel/Toggle'
 import { text } from '@/text'
-import { Button, IconButton } from '@/ui/Button'
+import { IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
 import { useScrollable } from '@/ui/scrollable'
 
 const Frame = deferred(() => import('@/conversation/markdown/Frame'))
 const FRAMED = new Set(['html', 'svg', 'mermaid'])
+const VIEWS = [
+  { value: 'preview', label: text.code.preview, icon: <Eye size={15} aria-hidden /> },
+  { value: 'code', label: text.code.code, icon: <Code2 size={15} aria-hidden /> },
+] as const
 const PROSE = new Set(['markdown', 'md'])
 
 /** A code block with line numbers. HTML, SVG, Mermaid and Markdown are rendered, with a switch to the code. */
@@ -22,22 +27,12 @@ export function CodePanel({ source, language }: { source: string; language: stri
     <>
       <div className="flex min-h-11 flex-wrap items-center gap-1 border-b border-line px-3">
         {showable && (
-          <fieldset className="mr-auto flex gap-1">
-            <legend className="sr-only">{text.panel.view}</legend>
-            <Button look="quiet" aria-pressed={rendered} className={chosen(rendered)} onClick={() => setRendered(true)}>
-              <Eye size={15} aria-hidden />
-              {text.code.preview}
-            </Button>
-            <Button
-              look="quiet"
-              aria-pressed={!rendered}
-              className={chosen(!rendered)}
-              onClick={() => setRendered(false)}
-            >
-              <Code2 size={15} aria-hidden />
-              {text.code.code}
-            </Button>
-          </fieldset>
+          <Toggle
+            label={text.panel.view}
+            choices={VIEWS}
+            chosen={rendered ? 'preview' : 'code'}
+            choose={(view) => setRendered(view === 'preview')}
+          />
         )}
         <span className="ml-auto flex">
           <IconButton label={copied ? text.common.copied : text.code.copy} onClick={() => copy(source)}>
@@ -59,10 +54,6 @@ export function CodePanel({ source, language }: { source: string; language: stri
       )}
     </>
   )
-}
-
-function chosen(is: boolean): string {
-  return is ? 'bg-hover text-ink!' : ''
 }
 
 function Source({ source, language }: { source: string; language: string }) {

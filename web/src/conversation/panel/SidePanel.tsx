@@ -1,5 +1,6 @@
 import { X } from 'lucide-react'
 import { type ReactNode, useEffect, useId, useRef, useSyncExternalStore } from 'react'
+import { ChangesPanel } from '@/conversation/panel/ChangesPanel'
 import { CodePanel } from '@/conversation/panel/CodePanel'
 import { closePanel, type Panel, type PanelContent } from '@/conversation/panel/content'
 import { useShortcut } from '@/keys/shortcuts'
@@ -26,7 +27,7 @@ export default function SidePanel({ panel: { content, turn } }: { panel: Panel }
       key={turn}
       title={title}
       onClose={closePanel}
-      className="m-0! h-dvh max-h-dvh! w-screen! max-w-none! rounded-none! border-0! [&>div]:h-full"
+      className="m-0! h-dvh max-h-dvh! w-screen! max-w-none! rounded-none! border-0! bg-surface! [&>div]:h-full"
     >
       {body}
     </Dialog>
@@ -40,11 +41,12 @@ function onWidth(changed: () => void): () => void {
 }
 
 function titleOf(content: PanelContent): string {
-  return content.language || text.code.code
+  return content.kind === 'code' ? content.language || text.code.code : text.changes.title
 }
 
 function Content({ content }: { content: PanelContent }) {
-  return <CodePanel source={content.source} language={content.language} />
+  if (content.kind === 'code') return <CodePanel source={content.source} language={content.language} />
+  return <ChangesPanel conversation={content.conversation} message={content.message} />
 }
 
 function Aside({ title, children }: { title: string; children: ReactNode }) {

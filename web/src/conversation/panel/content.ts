@@ -1,7 +1,10 @@
 import { useSyncExternalStore } from 'react'
 
 /** What the side panel shows. */
-export type PanelContent = { kind: 'code'; source: string; language: string }
+export type PanelContent =
+  | { kind: 'code'; source: string; language: string }
+  /** The files changed by the run that wrote the message. */
+  | { kind: 'changes'; conversation: string; message: string }
 
 export interface Panel {
   content: PanelContent
