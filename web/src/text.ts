@@ -576,6 +576,17 @@ export const english = {
     leftOut: (path: string, reason: string) => `${path} is not covered: ${reason}`,
   },
 
+  replay: {
+    title: 'Replay',
+    pause: 'Pause',
+    resume: 'Continue',
+    stop: 'Stop replay',
+    speed: 'Speed',
+    playing: 'Replaying stored messages',
+    paused: 'Paused',
+    ended: 'The replay has ended.',
+  },
+
   tools: {
     hook: (name: string) => `${name} hook`,
     commandLine: (command: string) => `line of /${command}`,

@@ -607,6 +607,17 @@ export const chinese: Text = {
     leftOut: (path: string, reason: string) => `未涵盖 ${path}：${reason}`,
   },
 
+  replay: {
+    title: '回放',
+    pause: '暂停',
+    resume: '继续',
+    stop: '停止回放',
+    speed: '速度',
+    playing: '正在回放已保存的消息',
+    paused: '已暂停',
+    ended: '回放已结束。',
+  },
+
   tools: {
     hook: (name) => `${name} 钩子`,
     commandLine: (command) => `/${command} 的命令行`,

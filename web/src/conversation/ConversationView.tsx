@@ -14,6 +14,7 @@ import { AroundProvider } from '@/conversation/messages/context'
 import { prepareText } from '@/conversation/messages/Text'
 import { closePanel, usePanel } from '@/conversation/panel/content'
 import { RunProblem } from '@/conversation/RunProblem'
+import type { Played } from '@/conversation/replay/play'
 import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
 import { type History, type Target, Thread } from '@/conversation/Thread'
@@ -25,6 +26,10 @@ import { notifyError } from '@/ui/toasts'
 const SidePanel = deferred(() => import('@/conversation/panel/SidePanel'))
 const Raw = deferred(() => import('@/conversation/Raw'))
 const Undo = deferred(() => import('@/conversation/Undo'))
+const Replay = deferred(() => import('@/conversation/replay/Replay'))
+const NOTHING_PLAYED: Played = { messages: [], live: null }
+/** What a replay shows has no other pages. */
+const WHOLE = { older: null, loadingOlder: false, early: null, loadingNewer: false, jump: null }
 /** Minimum ms between two renderings of streaming text. */
 const FRAME = 33
 
@@ -47,7 +52,8 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
   const [undoing, setUndoing] = useState<Message | null>(null)
   const [choice, choose, picked] = useChoice(state.conversation, () => void session.sync())
   const { conversation, early } = state
-  const shown = early?.messages ?? messages
+  const [replay, setReplay] = useState<Played | null>(null)
+  const shown = replay?.messages ?? early?.messages ?? messages
   useTitle(conversation?.title ?? '')
   useEffect(() => session.show(), [session])
   const [, go] = useLocation()
@@ -86,13 +92,25 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
     },
     [session, picked, onFirst, isNew],
   )
-  const live = busy ? (messages.at(-1)?.role === 'assistant' ? (messages.at(-1)?.id ?? '') : '') : null
+  const streaming = busy ? (messages.at(-1)?.role === 'assistant' ? (messages.at(-1)?.id ?? '') : '') : null
+  const replaying = replay !== null
+  const live = replay ? replay.live : streaming
   const { nodes } = state
   const exists = conversation !== null
   const around = useMemo(() => {
     const byId = new Map(shown.map((message) => [message.id, message]))
-    return { session, exists, live, nodes, find: (id: string) => byId.get(id), showRaw: setRaw, showUndo: setUndoing }
-  }, [session, exists, live, nodes, shown])
+    return {
+      session,
+      exists,
+      live,
+      replaying,
+      nodes,
+      find: (id: string) => byId.get(id),
+      showRaw: setRaw,
+      showUndo: setUndoing,
+    }
+  }, [session, exists, live, replaying, nodes, shown])
+  const stopReplay = useCallback(() => setReplay(null), [])
   const history = useMemo(() => historyOf(session), [session])
   const empty = !messages.length && !state.loading
 
@@ -105,10 +123,15 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
         )}
       >
         {conversation && (
-          <Head session={session} conversation={conversation} usage={messages.at(-1)?.metadata?.context_usage} />
+          <Head
+            session={session}
+            conversation={conversation}
+            usage={messages.at(-1)?.metadata?.context_usage}
+            replay={() => setReplay(NOTHING_PLAYED)}
+          />
         )}
         <AroundProvider value={around}>
-          <Runtime session={session} messages={shown} busy={busy && !early} send={send}>
+          <Runtime session={session} messages={shown} busy={busy && !early && !replay} send={send}>
             {state.loading && !messages.length && (
               <Loading className="mx-auto w-full max-w-3xl grow px-6 pt-10" rows={5} />
             )}
@@ -120,8 +143,15 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
             {empty && state.error === null
               ? (welcome ?? <p className="m-auto text-muted">{text.conversation.empty}</p>)
               : messages.length > 0 && (
-                  <Thread messages={messages} state={state} history={history} busy={busy} target={target}>
-                    {!early && (
+                  <Thread
+                    key={replay ? 'replay' : 'messages'}
+                    messages={messages}
+                    state={replay ? WHOLE : state}
+                    history={history}
+                    busy={busy}
+                    target={target}
+                  >
+                    {!early && !replay && (
                       <RunProblem
                         session={session}
                         error={error}
@@ -133,15 +163,19 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
                     )}
                   </Thread>
                 )}
-            <ComposerArea
-              session={session}
-              busy={busy}
-              live={messages.at(-1)}
-              send={send}
-              choice={choice}
-              choose={choose}
-              draft={welcome ? 'new' : session.id}
-            />
+            {replay ? (
+              <Replay conversation={session.id} show={setReplay} onClose={stopReplay} />
+            ) : (
+              <ComposerArea
+                session={session}
+                busy={busy}
+                live={messages.at(-1)}
+                send={send}
+                choice={choice}
+                choose={choose}
+                draft={welcome ? 'new' : session.id}
+              />
+            )}
             {empty && home}
             {undoing && <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />}
           </Runtime>

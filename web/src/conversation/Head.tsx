@@ -7,6 +7,7 @@ import {
   GitFork,
   Link2,
   Pencil,
+  Play,
   Redo2,
   Scale,
   SlidersHorizontal,
@@ -34,10 +35,12 @@ interface Props {
   session: Session
   conversation: Conversation
   usage: number | undefined
+  /** Start a replay of the conversation. */
+  replay: () => void
 }
 
 /** The header of a conversation: title, context usage, cost, menu and facts. */
-export function Head({ session, conversation, usage }: Props) {
+export function Head({ session, conversation, usage, replay }: Props) {
   const [naming, setNaming] = useState(false)
   const [dialog, setDialog] = useState<'export' | 'settings' | 'share' | null>(null)
   const actions = useConversationActions()
@@ -92,6 +95,7 @@ export function Head({ session, conversation, usage }: Props) {
               icon: <Scale size={15} aria-hidden />,
               act: () => go(`/c/${encodeURIComponent(id)}/compare`),
             },
+            { label: text.replay.title, icon: <Play size={15} aria-hidden />, act: replay },
             {
               label: text.conversationSettings.open,
               icon: <SlidersHorizontal size={15} aria-hidden />,

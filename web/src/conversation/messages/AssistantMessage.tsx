@@ -131,10 +131,11 @@ function CallView({ block, live, status }: { block: CallBlock; live: boolean; st
 
 /** An open approval or question. Render nothing once it is answered. */
 function ApprovalPrompt({ id }: { id: string }) {
-  const { session } = useAround()
+  const { session, replaying } = useAround()
   const { conversation } = useSyncExternalStore(session.subscribe, session.get)
   const { approval, error, refetch } = useApproval(session.id, id, conversation?.last_seq)
   const give = useAnswer()
+  if (replaying) return null
   if (!approval) return error && <Failed error={error} retry={() => void refetch()} className="my-3" />
   const answer = (content: Answer) => give(id, content).then(() => session.answered())
   return approval.questions ? (
@@ -147,7 +148,7 @@ function ApprovalPrompt({ id }: { id: string }) {
 const ENDS = text.message.ends
 
 function Foot({ message }: { message: Message }) {
-  const { session, live, showRaw } = useAround()
+  const { session, live, replaying, showRaw } = useAround()
   const facts = message.metadata
   if (message.status === 'streaming') return null // the run is waiting for an answer
   const end = ENDS[message.status ?? ''] ?? ENDS[facts?.finish_reason ?? '']
@@ -155,30 +156,37 @@ function Foot({ message }: { message: Message }) {
     <div className="mt-1 flex min-h-8 flex-wrap items-center gap-x-1.5 gap-y-0.5 text-xs text-faint">
       <Facts message={message} />
       {end && <span className="rounded-md bg-warn-soft px-1.5 py-0.5 font-medium text-warn">{end}</span>}
-      <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 first:-ml-2 max-md:-ml-2 md:opacity-0 in-[.last-message]:opacity-100!">
-        <CopyMessage />
-        {live === null && 'speechSynthesis' in window && <ReadAloud markdown={textOf(message)} />}
-        <IconButton label={text.message.regenerate} onClick={() => session.regenerate(message.id).catch(notifyError)}>
-          <RefreshCw size={15} aria-hidden />
-        </IconButton>
-        <Fork id={message.id} />
-        {message.run && message.parts.some(isTool) && (
-          <IconButton
-            label={text.changes.show}
-            aria-haspopup="dialog"
-            onClick={() =>
-              openPanel({ kind: 'changes', conversation: session.id, message: message.stored_id ?? message.id })
-            }
-          >
-            <FileDiff size={15} aria-hidden />
-          </IconButton>
-        )}
-        <IconButton label={text.message.raw} onClick={() => showRaw(message)}>
-          <Braces size={15} aria-hidden />
-        </IconButton>
-        {live === null && <DeleteMessage message={message} />}
-      </ActionBarPrimitive.Root>
-      <Branches id={message.stored_id ?? message.id} />
+      {!replaying && (
+        <>
+          <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 first:-ml-2 max-md:-ml-2 md:opacity-0 in-[.last-message]:opacity-100!">
+            <CopyMessage />
+            {live === null && 'speechSynthesis' in window && <ReadAloud markdown={textOf(message)} />}
+            <IconButton
+              label={text.message.regenerate}
+              onClick={() => session.regenerate(message.id).catch(notifyError)}
+            >
+              <RefreshCw size={15} aria-hidden />
+            </IconButton>
+            <Fork id={message.id} />
+            {message.run && message.parts.some(isTool) && (
+              <IconButton
+                label={text.changes.show}
+                aria-haspopup="dialog"
+                onClick={() =>
+                  openPanel({ kind: 'changes', conversation: session.id, message: message.stored_id ?? message.id })
+                }
+              >
+                <FileDiff size={15} aria-hidden />
+              </IconButton>
+            )}
+            <IconButton label={text.message.raw} onClick={() => showRaw(message)}>
+              <Braces size={15} aria-hidden />
+            </IconButton>
+            {live === null && <DeleteMessage message={message} />}
+          </ActionBarPrimitive.Root>
+          <Branches id={message.stored_id ?? message.id} />
+        </>
+      )}
     </div>
   )
 }

@@ -16,7 +16,7 @@ const LONG = 1_200
 
 /** A message from the user. */
 export function UserMessage() {
-  const { find, live } = useAround()
+  const { find, live, replaying } = useAround()
   const message = find(useAuiState((state) => state.message.id))
   const [whole, setWhole] = useState(false)
   if (!message) return null
@@ -52,22 +52,24 @@ export function UserMessage() {
           )}
         </div>
       )}
-      <div className="mt-0.5 flex min-h-8 items-center gap-0.5">
-        <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0">
-          <CopyMessage />
-          {live === null && (
-            <ActionBarPrimitive.Edit asChild>
-              <IconButton label={text.common.edit}>
-                <Pencil size={15} aria-hidden />
-              </IconButton>
-            </ActionBarPrimitive.Edit>
-          )}
-          <Fork id={message.id} />
-          {live === null && <UndoButton message={message} />}
-          {live === null && <DeleteMessage message={message} />}
-        </ActionBarPrimitive.Root>
-        <Branches id={message.stored_id ?? message.id} />
-      </div>
+      {!replaying && (
+        <div className="mt-0.5 flex min-h-8 items-center gap-0.5">
+          <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0">
+            <CopyMessage />
+            {live === null && (
+              <ActionBarPrimitive.Edit asChild>
+                <IconButton label={text.common.edit}>
+                  <Pencil size={15} aria-hidden />
+                </IconButton>
+              </ActionBarPrimitive.Edit>
+            )}
+            <Fork id={message.id} />
+            {live === null && <UndoButton message={message} />}
+            {live === null && <DeleteMessage message={message} />}
+          </ActionBarPrimitive.Root>
+          <Branches id={message.stored_id ?? message.id} />
+        </div>
+      )}
     </MessagePrimitive.Root>
   )
 }

@@ -9,6 +9,8 @@ export interface Around {
   exists: boolean
   /** The id of the message that is streaming, or null. */
   live: string | null
+  /** True during a replay. Messages then have no actions. */
+  replaying: boolean
   nodes: readonly Node[]
   find: (id: string) => Message | undefined
   showRaw: (message: Message) => void
