@@ -20,7 +20,7 @@ def test_a_conversation_is_replayed_with_pause_speed_and_stop(visit: Visitor, se
     expect(messages(page).get_by_text("Done.", exact=True)).to_be_visible()
     sent: list[str] = []
     held: list[Route] = []
-    page.route("**/messages?start=oldest*", held.append)
+    page.route("**/messages?start=oldest*", lambda route: held.append(route))
     page.on("request", lambda request: sent.append(request.url) if request.method != "GET" else None)
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("menuitem", name="Replay").click()
