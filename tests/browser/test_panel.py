@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -48,7 +49,7 @@ def test_code_is_shown_in_a_panel_copied_and_downloaded(visit: Visitor, server: 
 
 @pytest.mark.parametrize(("viewport", "theme", "role"), [(DESKTOP, "dark", "complementary"), (PHONE, "light", "dialog")])
 def test_pages_drawings_and_markdown_are_rendered_in_the_panel(
-    visit: Visitor, server: Served, axe: str, viewport: dict[str, int], theme: str, role: str
+    visit: Visitor, server: Served, axe: str, viewport: dict[str, int], theme: str, role: Literal["complementary", "dialog"]
 ) -> None:
     id = spoken(server, f"{HTML}\n\n{SVG}\n\n{PROSE}")
     tab = visit(f"/c/{id}", viewport=viewport, theme=theme, allowed=SHUT_IN)
@@ -105,3 +106,30 @@ def test_the_files_changed_by_an_answer_and_by_the_conversation_are_compared(
     page.keyboard.press("Escape")
     expect(panel).to_have_count(0)
     expect(messages(page).get_by_role("button", name="Show changed files").last).to_be_focused()
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_another_model_answers_the_same_prompt_next_to_the_earlier_answer(
+    visit: Visitor, server: Served, axe: str, viewport: dict[str, int]
+) -> None:
+    id = server.say("say slowly")
+    tab = visit(f"/c/{id}", viewport=viewport)
+    page = tab.page
+    messages(page).get_by_role("button", name="Ask another model").click()
+    panel = page.get_by_role("dialog" if viewport is PHONE else "complementary", name="Ask another model")
+    choice = panel.get_by_label("Model", exact=True)
+    expect(choice.locator("option", has_text="obedient@mine")).to_have_count(0)
+    choice.select_option("scripted@told")
+    assert inaccessible(page, axe) == []
+    panel.get_by_role("button", name="Ask", exact=True).click()
+    expect(panel.get_by_role("region", name="obedient")).to_have_text(re.compile("slowly$"))
+    answer = panel.get_by_role("region", name="scripted@told")
+    expect(answer).to_contain_text("word word")
+    expect(answer).to_have_attribute("aria-busy", "true")
+    tab.shot(f"another-{viewport['width']}")
+    server.told.release()
+    expect(answer).to_have_attribute("aria-busy", "false")
+    panel.get_by_role("button", name="Switch back to the earlier answer").click()
+    expect(panel).to_have_count(0)
+    expect(messages(page).get_by_text("slowly", exact=True)).to_be_visible()
+    expect(messages(page).get_by_text("1/2")).to_be_visible()

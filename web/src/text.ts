@@ -587,6 +587,16 @@ export const english = {
     ended: 'The replay has ended.',
   },
 
+  another: {
+    title: 'Ask another model',
+    about: 'The model answers the same prompt. The earlier answer is kept as another version.',
+    ask: 'Ask',
+    none: 'No other model is available.',
+    before: 'Earlier answer',
+    keep: 'Switch back to the earlier answer',
+    noText: 'This answer has no text.',
+  },
+
   tools: {
     hook: (name: string) => `${name} hook`,
     commandLine: (command: string) => `line of /${command}`,

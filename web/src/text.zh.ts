@@ -618,6 +618,16 @@ export const chinese: Text = {
     ended: '回放已结束。',
   },
 
+  another: {
+    title: '询问其他模型',
+    about: '该模型会回答同一条提示。先前的回复会作为另一个版本保留。',
+    ask: '询问',
+    none: '没有其他可用的模型。',
+    before: '先前的回复',
+    keep: '切换回先前的回复',
+    noText: '此回复没有文本。',
+  },
+
   tools: {
     hook: (name) => `${name} 钩子`,
     commandLine: (command) => `/${command} 的命令行`,

@@ -1,5 +1,5 @@
 import { ActionBarPrimitive, MessagePrimitive, useAuiState } from '@assistant-ui/react'
-import { Braces, CornerDownRight, FileDiff, Info, RefreshCw } from 'lucide-react'
+import { Braces, Columns2, CornerDownRight, FileDiff, Info, RefreshCw } from 'lucide-react'
 import { memo, useMemo, useSyncExternalStore } from 'react'
 import type { Answer, Message } from '@/api/types'
 import { deferred } from '@/app/deferred'
@@ -167,6 +167,15 @@ function Foot({ message }: { message: Message }) {
             >
               <RefreshCw size={15} aria-hidden />
             </IconButton>
+            {live === null && (
+              <IconButton
+                label={text.another.title}
+                aria-haspopup="dialog"
+                onClick={() => openPanel({ kind: 'another', session, message })}
+              >
+                <Columns2 size={15} aria-hidden />
+              </IconButton>
+            )}
             <Fork id={message.id} />
             {message.run && message.parts.some(isTool) && (
               <IconButton

@@ -1,5 +1,6 @@
 import { X } from 'lucide-react'
 import { type ReactNode, useEffect, useId, useRef, useSyncExternalStore } from 'react'
+import { AnotherModel } from '@/conversation/panel/AnotherModel'
 import { ChangesPanel } from '@/conversation/panel/ChangesPanel'
 import { CodePanel } from '@/conversation/panel/CodePanel'
 import { closePanel, type Panel, type PanelContent } from '@/conversation/panel/content'
@@ -41,11 +42,13 @@ function onWidth(changed: () => void): () => void {
 }
 
 function titleOf(content: PanelContent): string {
-  return content.kind === 'code' ? content.language || text.code.code : text.changes.title
+  if (content.kind === 'code') return content.language || text.code.code
+  return content.kind === 'changes' ? text.changes.title : text.another.title
 }
 
 function Content({ content }: { content: PanelContent }) {
   if (content.kind === 'code') return <CodePanel source={content.source} language={content.language} />
+  if (content.kind === 'another') return <AnotherModel session={content.session} message={content.message} />
   return <ChangesPanel conversation={content.conversation} message={content.message} />
 }
 

@@ -1,10 +1,14 @@
 import { useSyncExternalStore } from 'react'
+import type { Message } from '@/api/types'
+import type { Session } from '@/conversation/session'
 
 /** What the side panel shows. */
 export type PanelContent =
   | { kind: 'code'; source: string; language: string }
   /** The files changed by the run that wrote the message. */
   | { kind: 'changes'; conversation: string; message: string }
+  /** Another model's answer next to this one. */
+  | { kind: 'another'; session: Session; message: Message }
 
 export interface Panel {
   content: PanelContent
