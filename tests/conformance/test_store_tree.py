@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -161,7 +162,7 @@ async def test_a_branch_is_read_from_its_start(store: Store) -> None:
     last = await said(store, "one", "two", "three")
     id = last.conversation.id
     whole = await store.conversations.branch(id)
-    read = store.conversations.first_messages
+    read = partial(store.conversations.branch, first=True)
     assert lines(await read(id, limit=3)) == ["one", "yes", "two"]
     assert await read(id, limit=9, after=whole[2].id) == whole[3:]
     assert await read(id, limit=9, after=whole[-1].id) == []
@@ -170,7 +171,7 @@ async def test_a_branch_is_read_from_its_start(store: Store) -> None:
     assert await read(id, limit=2, after=whole[2].id) == whole[3:5]
     edited = await store.tree.edit(whole[4].id, (text_part("3"),))
     assert await read(id, limit=9) == [whole[0], whole[3], edited]
-    with pytest.raises(NotFound, match="shown branch"):
+    with pytest.raises(NotFound, match="of the branch"):
         await read(id, limit=9, after=whole[4].id)
     empty = await store.conversations.create(Conversation(new_id(), directory="/work"))
     assert await read(empty.id, limit=9) == []

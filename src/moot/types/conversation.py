@@ -328,17 +328,13 @@ class Conversations(Protocol):
         """Mark a conversation as deleted, or restore it. Only a purge removes data. Raise Busy if a run is in progress."""
         ...
 
-    async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
+    async def branch(
+        self, id: str, *, head: str | None = None, limit: int | None = None, first: bool = False, after: str | None = None
+    ) -> list[Message]:
         """Return the last `limit` messages of the shown branch, or of the one ending with `head`, oldest first.
 
-        A message that is still being written includes its latest events.
-        """
-        ...
-
-    async def first_messages(self, id: str, *, limit: int, after: str | None = None) -> list[Message]:
-        """Return the first `limit` messages of the shown branch, oldest first, or those that follow the message `after`.
-
-        Raise NotFound if `after` isn't on the shown branch.
+        With `first`, return the first `limit` messages, or those that follow the message `after`. Raise NotFound if `after` isn't on the
+        branch. A message that is still being written includes its latest events.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from moot.errors import NotFound
 from moot.store.database.connection import Queries
 from moot.store.log.events import Events
 from moot.store.rows import MESSAGE, message_of, parse_stored_object
@@ -54,16 +55,17 @@ def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None
     return rows
 
 
-def first_rows(queries: Queries, conversation: int, end: str | None, limit: int, after: str | None) -> list[Any] | None:
+def first_rows(queries: Queries, conversation: int, end: str, limit: int | None, after: str | None) -> list[Any]:
     """Return the first `limit` rows of `MESSAGE` on the branch that ends with `end`, or those after the message `after`.
 
-    Deleted messages are left out. Return None if `after` isn't on the branch.
+    Deleted messages are left out. Raise NotFound if `after` isn't on the branch.
     """
     path: list[Any] = queries.execute(_PATH, (end, conversation)).fetchall()
     if after is not None:
         at = next((index for index, row in enumerate(path) if row[1] == after), None)
         if at is None:
-            return None
+            fix = "The branch may have changed. Read it again from the start."
+            raise NotFound(f"No message of the branch has the id {after!r}.", fix=fix)
         path = path[at + 1 :]
     wanted = [row[0] for row in path if row[2] is None][:limit]
     return queries.execute(_NUMBERED, (dumps(wanted).decode(),)).fetchall()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, LiteralString
 
-from moot.errors import Busy, NotFound
+from moot.errors import Busy
 from moot.store import lookup
 from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
@@ -186,27 +186,17 @@ class ConversationTree:
 
         return await self._change(id, work, sync=True)
 
-    async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
+    async def branch(
+        self, id: str, *, head: str | None = None, limit: int | None = None, first: bool = False, after: str | None = None
+    ) -> list[Message]:
         def work(connection: Connection) -> list[Message]:
             no = lookup.number(connection, id, self._owner)
             end = head or connection.execute("SELECT head_id FROM conversation WHERE no = ?", (no,)).fetchone()[0]
             if end is None:
                 return []
-            rows = branch_rows(connection, no, end, limit)
+            rows = first_rows(connection, no, end, limit, after) if first else branch_rows(connection, no, end, limit)
             if not rows:
                 check_message(connection, no, end)
-            return [self._message(connection, found) for found in rows]
-
-        return await self._reader.read(work)
-
-    async def first_messages(self, id: str, *, limit: int, after: str | None = None) -> list[Message]:
-        def work(connection: Connection) -> list[Message]:
-            no = lookup.number(connection, id, self._owner)
-            end = connection.execute("SELECT head_id FROM conversation WHERE no = ?", (no,)).fetchone()[0]
-            rows = first_rows(connection, no, end, limit, after)
-            if rows is None:
-                fix = "The branch may have changed. Read it again from the start."
-                raise NotFound(f"No message of the shown branch has the id {after!r}.", fix=fix)
             return [self._message(connection, found) for found in rows]
 
         return await self._reader.read(work)

@@ -68,7 +68,7 @@ function Both({ session, before, model }: { session: Session; before: Message; m
   }
   return (
     <div className="@container min-h-0 grow overflow-y-auto">
-      <div className="grid divide-line max-@lg:divide-y @lg:grid-cols-2 @lg:divide-x">
+      <div className="grid divide-line max-@md:divide-y @md:grid-cols-2 @md:divide-x">
         <Answer title={before.metadata?.model ?? text.another.before} content={textOf(before)} />
         <Answer title={model} content={now ? textOf(now) : ''} streaming={busy} />
       </div>

@@ -48,7 +48,7 @@ async def list_messages(
     """
     found = await conversation_of(caller, conversation_id)
     if start == "oldest":
-        messages = await caller.store.conversations.first_messages(found.id, limit=limit, after=cursor)
+        messages = await caller.store.conversations.branch(found.id, limit=limit, first=True, after=cursor)
         newer = messages[-1].id if len(messages) == limit else None
         return _json({"data": await shown(caller, messages), "next_cursor": newer})
     messages = await caller.store.conversations.branch(found.id, head=cursor, limit=limit)
