@@ -359,3 +359,79 @@ async def test_an_exchange_outside_a_run_is_recorded_without_a_message(store: St
             await store.log.append(id, [raw], changes=[change])
     assert isinstance(live.fence, Fence)
     await end(store, live)
+
+
+async def test_pinned_conversations_are_listed_first_on_pages_of_any_size(store: Store) -> None:
+    made = [(await store.conversations.create(Conversation(new_id(), title=f"{at}", updated_at=1000 + at // 2))).id for at in range(9)]
+    for at in (1, 4, 8):
+        assert (await store.conversations.update(made[at], pinned=True)).pinned_at
+    expected = [made[at] for at in (8, 4, 1, 7, 6, 5, 3, 2, 0)]
+    for limit in (1, 2, 3, 4, 8, 9, 10):
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = await store.conversations.list(limit=limit, cursor=cursor, pinned_first=True)
+            found += [one.id for one in page.items]
+            assert len(page.items) == limit or page.next_cursor is None
+            if (cursor := page.next_cursor) is None:
+                break
+        assert found == expected, limit
+    assert [one.id for one in (await store.conversations.list(pinned=True)).items] == expected[:3]
+    assert [one.id for one in (await store.conversations.list(pinned=False)).items] == expected[3:]
+    assert [one.id for one in (await store.conversations.list()).items] == made[::-1], "by default, pins don't change the order"
+    assert (await store.conversations.update(made[4], pinned=False)).pinned_at is None
+
+
+async def test_a_list_of_all_pinned_conversations_ends(store: Store) -> None:
+    for _ in range(2):
+        made = await store.conversations.create(Conversation(new_id()))
+        await store.conversations.update(made.id, pinned=True)
+    page = await store.conversations.list(limit=2, pinned_first=True)
+    assert (len(page.items), page.next_cursor) == (2, None)
+
+
+async def test_tags_select_conversations_in_the_order_of_their_activity(store: Store) -> None:
+    made = [(await store.conversations.create(Conversation(new_id(), updated_at=1000 + at))).id for at in range(5)]
+    for id in (*made[:3], made[4]):
+        assert (await store.conversations.update(id, tags=("release", "draft", "draft"))).tags == ("draft", "release")
+    await store.conversations.update(made[4], tags=("release",))
+    await store.conversations.update(made[0], touch=True)  # moves it to the top
+
+    async def tagged(tag: str, **wanted: Any) -> list[str]:
+        return [one.id for one in (await store.conversations.list(tag=tag, **wanted)).items]
+
+    assert await tagged("draft") == [made[0], made[2], made[1]]
+    assert await tagged("release", since=1002) == [made[0], made[4], made[2]]
+    first = await store.conversations.list(tag="draft", limit=2)
+    assert [one.id for one in first.items] == [made[0], made[2]]
+    assert await tagged("draft", limit=2, cursor=first.next_cursor) == [made[1]]
+    await store.conversations.update(made[1], pinned=True)
+    assert await tagged("draft", pinned_first=True) == [made[1], made[0], made[2]]
+    assert (await store.conversations.choices()).tags == ("draft", "release")
+    await store.conversations.delete(made[2])
+    assert await tagged("draft", deleted=True) == [made[2]]
+    bodies = [event.body for event in await store.log.read(made[4])]
+    assert bodies == [{"tags": ["draft", "release"]}, {"tags": ["release"]}]
+
+
+@pytest.mark.parametrize("tag", ["", "Two", "two words", "-x", "a" * 31, "\u00c4rger", "a,b", "a/b"])
+async def test_invalid_tags_are_refused(store: Store, tag: str) -> None:
+    made = await store.conversations.create(Conversation(new_id(), tags=("old",)))
+    with pytest.raises(UsageError, match="tag is a word of at most 30 lowercase letters"):
+        await store.conversations.update(made.id, tags=("fine", tag))
+    assert (await store.conversations.get(made.id)).tags == ("old",)
+
+
+async def test_a_conversation_has_at_most_20_tags(store: Store) -> None:
+    made = await store.conversations.create(Conversation(new_id()))
+    many = [f"t{at}" for at in range(21)]
+    assert len((await store.conversations.update(made.id, tags=many[:20])).tags) == 20
+    with pytest.raises(UsageError, match="at most 20 tags, not 21"):
+        await store.conversations.update(made.id, tags=many)
+
+
+async def test_a_fork_has_the_tags_but_is_not_pinned(store: Store) -> None:
+    id = (await said(store, "one")).conversation.id
+    await store.conversations.update(id, tags=("\u53d1\u5e03", "draft"), pinned=True)
+    copy = await store.tree.fork(id)
+    assert (copy.tags, copy.pinned_at) == (("draft", "\u53d1\u5e03"), None)

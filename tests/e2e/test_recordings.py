@@ -38,6 +38,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> I
     (one.work / "seen.txt").write_text("x")
     assert one.run("run", "--tools", "list_files", "look around").returncode == 0
     assert one.run("run", "--no-tools", "-c", "odd").returncode == 0
+    assert one.run("chat", "tag", "1", "draft", "release").returncode == one.run("chat", "pin", "1").returncode == 0
     file = one.work / "talk.jsonl"
     assert one.run("export", "1", "-f", "recording", "-o", str(file)).returncode == 0
     yield one, two, file
@@ -62,6 +63,8 @@ def test_a_recording_makes_the_same_conversation_again_with_every_byte(homes: tu
     (added,) = json.loads(ended.stdout)["data"]
     assert (added["outcome"], added["fidelity"]["lost"], added["fidelity"]["kept"]["runs"]) == ("added", {}, 2)
     assert said(two) == said(one)
+    (item,) = json.loads(two.run("chat", "list", "--json").stdout)["data"]
+    assert item["tags"] == ["draft", "release"] and item["pinned_at"]
     assert frames(two) == frames(one) and any(frame[4] for frame in frames(one))
     verified = two.run("verify", "1", "--json")
     assert (verified.returncode, json.loads(verified.stdout)["damages"]) == (0, [])

@@ -95,7 +95,8 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
         "usage": conversation.usage.to_json(),
         "settings": conversation.own_settings.to_json(),
         "grants": grants,
-        **_pick(conversation, "parent forked_from origin created_at updated_at archived_at deleted_at"),
+        "tags": list[Json](conversation.tags),
+        **_pick(conversation, "parent forked_from origin created_at updated_at pinned_at archived_at deleted_at expires_at"),
     }
 
 

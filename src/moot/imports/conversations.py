@@ -420,6 +420,8 @@ def _renamed(recording: Recording) -> Recording:
         head=ids.get(old.head or ""),
         created_at=old.created_at,
         updated_at=old.updated_at,
+        pinned_at=old.pinned_at,
+        tags=old.tags,
     )
     exchanges = tuple(replace(one, id=ids[one.id], run=ids.get(one.run, ""), conversation=ids[old.id]) for one in recording.exchanges)
     return replace(

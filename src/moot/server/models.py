@@ -146,7 +146,8 @@ class ConversationOut(
     Out,
     of=Conversation,
     fields="""id no client_id title title_source agent model last_model project directory host status head message_count usage cost
-    unpriced_runs context_usage settings grants parent forked_from origin created_at updated_at archived_at deleted_at""",
+    unpriced_runs context_usage settings grants tags parent forked_from origin created_at updated_at pinned_at archived_at deleted_at
+    expires_at""",
 ):
     """A conversation. Times are in milliseconds, money in nano-dollars."""
 
@@ -163,6 +164,7 @@ class ConversationOut(
     usage: UsageOut
     settings: dict[str, JsonValue]
     grants: list[GrantOut]
+    tags: list[str]
     parent: str | None
     """The conversation whose agent started this one."""
     origin: dict[str, JsonValue] | None
@@ -190,6 +192,10 @@ class ConversationChange(In):
 
     title: Annotated[str, Field(max_length=200)] | None = None
     archived: bool | None = None
+    pinned: bool | None = None
+    """True = list the conversation before others."""
+    tags: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=200)] | None = None
+    """All tags, which replace the previous ones: at most 20 words of lowercase letters, digits, `-` and `_`, 30 characters each."""
     agent: Name | None = None
     model: Annotated[str, Field(max_length=200)] | None = None
     """Model to use; empty = the agent's own model."""
@@ -331,12 +337,13 @@ class EventOut(Out):
     """The raw data in base64; replaces `raw` if the bytes are not UTF-8."""
 
 
-class ListChoicesOut(Out, of=ListChoices, fields="agents models hosts calls latest_call"):
+class ListChoicesOut(Out, of=ListChoices, fields="agents models hosts tags calls latest_call"):
     """Values by which the list of conversations can be filtered."""
 
     agents: list[str]
     models: list[str]
     hosts: list[str]
+    tags: list[str]
 
 
 def conversation_out(

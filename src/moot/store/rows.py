@@ -23,11 +23,12 @@ CONVERSATION_COLUMNS = (
     "id, no, project_id, key, client_id, title, title_source, agent, agent_type, model, parent_id, parent_tool_call_id, forked_from_id,"
     " forked_from_message, directory, allowed_uris, is_task_finished, settings, head_id, origin, message_count, usage_input, usage_output,"
     " usage_cache_read, usage_cache_write, usage_reasoning, cost, unpriced_runs, context_usage, created_at, updated_at, archived_at,"
-    " deleted_at, owner_id, last_model, host"
+    " deleted_at, owner_id, last_model, host, pinned_at, expires_at"
 )
 CONVERSATION = (
     f"{CONVERSATION_COLUMNS}, (SELECT json_group_array(json_array(g.tool, g.match, g.granted_at, g.granted_by))"
-    " FROM permission_grant AS g WHERE g.conversation = conversation.no)"
+    " FROM permission_grant AS g WHERE g.conversation = conversation.no),"
+    " (SELECT group_concat(k.tag, ' ') FROM conversation_tag AS k WHERE k.conversation = conversation.no)"
 )
 MESSAGE = (
     "m.id, m.role, m.parts, m.metadata, c.id, m.parent_id, m.run, m.status, m.client_id, m.first_seq, m.last_seq, m.folded_through,"
@@ -135,7 +136,8 @@ def conversation_of(row: Any) -> Conversation:
     values[17] = parse_stored_object(settings)
     if origin is not None:
         values[19] = parse_stored_object(origin)
-    values[-1] = tuple(Grant(*grant) for grant in json.loads(row[-1])) if row[-1] != "[]" else ()
+    values[-2] = tuple(Grant(*grant) for grant in json.loads(row[-2])) if row[-2] != "[]" else ()
+    values[-1] = tuple(sorted(set(row[-1].split()))) if row[-1] else ()
     return Conversation(*values)
 
 
@@ -148,7 +150,7 @@ def conversation_row(value: Conversation) -> tuple[object, ...]:
         *(stored_uris(value.allowed_uris), int(value.is_task_finished), dumps(value.settings), value.head),
         *(optional(value.origin), value.message_count, usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
         *(value.cost, value.unpriced_runs, value.context_usage, value.created_at, value.updated_at, value.archived_at),
-        *(value.deleted_at, value.owner, value.last_model, value.host),
+        *(value.deleted_at, value.owner, value.last_model, value.host, value.pinned_at, value.expires_at),
     )
 
 

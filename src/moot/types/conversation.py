@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
@@ -142,6 +143,24 @@ def _is_valid(key: str, value: Json) -> bool:
             return isinstance(value, str) and value != ""
 
 
+MOST_TAGS = 20
+"""Maximum number of a conversation's tags."""
+_TAG = re.compile(r"[^\W_][\w-]{0,29}")
+
+
+def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags sorted and without repetitions. Raise UsageError if one is invalid or there are too many."""
+    found = sorted(set(tags))
+    for tag in found:
+        if not _TAG.fullmatch(tag) or tag != tag.lower():
+            raise UsageError(
+                f"Invalid tag {tag!r}: a tag is a word of at most 30 lowercase letters, digits, '-' and '_'.", fix="For example: release-2"
+            )
+    if len(found) > MOST_TAGS:
+        raise UsageError(f"A conversation can have at most {MOST_TAGS} tags, not {len(found)}.", fix="Remove some tags first.")
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """A row of the `conversation` table. The sums change only when a run ends."""
@@ -197,8 +216,14 @@ class Conversation:
     """`model@provider` that the last run used, or the model of an imported conversation; empty = none yet."""
     host: str = ""
     """Name of the machine in the configuration that it was imported from; empty = this machine."""
+    pinned_at: int | None = None
+    """Time of pinning, in milliseconds since the epoch; None = not pinned."""
+    expires_at: int | None = None
+    """Time after which a temporary conversation is purged, in milliseconds since the epoch; None = not temporary."""
     grants: tuple[Grant, ...] = ()
     """Permissions for the rest of the conversation. Answers create grants; `Grants.revoke` removes them."""
+    tags: tuple[str, ...] = ()
+    """Lowercase words, sorted."""
 
     @property
     def came_from(self) -> str:
@@ -246,6 +271,7 @@ class ListChoices:
     """Number of active conversations that programs created by calling `/v1`."""
     latest_call: int | None
     """Time of the latest activity in these conversations, in milliseconds since the epoch; None = there are none."""
+    tags: tuple[str, ...] = ()
 
 
 class Conversations(Protocol):
@@ -287,13 +313,17 @@ class Conversations(Protocol):
         since: int | None = None,
         until: int | None = None,
         called: bool | None = None,
+        tag: str | None = None,
+        pinned: bool | None = None,
+        pinned_first: bool = False,
     ) -> Page[Conversation]:
         """List the conversations whose title, model, agent, origin or directory contains each word of the query, ignoring case.
 
         With `parent`, list only its sub-agents' conversations. With `host`, list only the conversations of that machine; an empty `host`
         means this machine. `agent` and `model` are exact names, as in `choices`. `since` and `until` select the conversations active in a
         period, in ms: the last activity is at or after `since`, and the conversation was created before `until`. `called` selects or
-        excludes the conversations that programs created by calling `/v1`. Raise UsageError for an invalid cursor.
+        excludes the conversations that programs created by calling `/v1`. `tag` selects the conversations with a tag. `pinned` selects or
+        excludes pinned conversations, and `pinned_first` lists them before the others. Raise UsageError for an invalid cursor.
         """
         ...
 
@@ -315,11 +345,14 @@ class Conversations(Protocol):
         project: str | None = None,
         allowed_uris: tuple[str, ...] | None = None,
         settings: JsonObject | None = None,
+        pinned: bool | None = None,
+        tags: Iterable[str] | None = None,
         touch: bool = False,
     ) -> Conversation:
         """Set the given fields; `agent` is (agent, agent_type). `touch` sets the last activity to now.
 
         `settings` are merged into `Conversation.settings`; None removes a key. `model` is stored there too.
+        `tags` replaces all tags. Raise UsageError if a tag is invalid.
         Agent and model set here are kept: a run in progress does not replace them with its own.
         """
         ...

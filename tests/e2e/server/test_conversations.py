@@ -45,6 +45,26 @@ async def test_a_conversation_is_created_listed_updated_deleted_and_restored(ser
     assert restored["deleted_at"] is None
 
 
+async def test_conversations_are_pinned_and_tagged(server: LiveServer) -> None:
+    ids = [(await began(server, title=title))["id"] for title in ("one", "two", "three")]
+
+    async def listed(**filters: str) -> list[str]:
+        return [item["title"] for item in (await got(server.client, f"/api/conversations?{urlencode(filters)}"))["data"]]
+
+    path = f"/api/conversations/{ids[0]}"
+    changed = await sent(server.client, "PATCH", path, {"pinned": True, "tags": ["release", "draft"]})
+    assert changed["pinned_at"] and changed["tags"] == ["draft", "release"]
+    assert await listed() == ["three", "two", "one"]
+    assert await listed(pinned_first="true") == ["one", "three", "two"]
+    assert (await listed(pinned="true"), await listed(pinned="false")) == (["one"], ["three", "two"])
+    assert (await listed(tag="draft"), await listed(tag="none")) == (["one"], [])
+    assert (await got(server.client, "/api/choices"))["tags"] == ["draft", "release"]
+    refused = await sent(server.client, "PATCH", path, {"tags": ["Two words"], "title": "changed"}, 400)
+    assert "lowercase" in refused["detail"] and (await got(server.client, path))["title"] == "one"
+    changed = await sent(server.client, "PATCH", path, {"pinned": False, "tags": []})
+    assert (changed["pinned_at"], changed["tags"]) == (None, [])
+
+
 async def test_the_list_is_filtered_by_agent_model_date_and_calls_of_programs(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="Hello.", times=0)], agents={"default": Agent(), "reviewer": Agent("reviewer")}) as server:
         plain = await began(server, title="Plain")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,24 @@ def test_a_title_set_by_the_user_is_kept(moot: Moot) -> None:
     assert moot("chat", "show", "release plans", "--json").json["conversation"]["title_source"] == "user"
     assert moot("chat", "rename", id, " ").code == 2
     assert moot("chat", "rename", id).code == 2
+
+
+def test_conversations_are_pinned_tagged_and_filtered(moot: Moot) -> None:
+    id, _, _ = begin(moot, "one", "two", "three")
+    assert "pinned one" in moot("chat", "pin", id).err
+    assert "one: draft, release" in moot("chat", "tag", id, "release", "draft").err
+    assert listed(moot) == ["one", "three", "two"]
+    assert listed(moot, "--tag", "draft") == ["one"]
+    assert re.search(r"\(pinned\) draft release +one", moot("chat", "list").out)
+    ended = moot("chat", "list", "--tag", "drafts")
+    assert ended.code != 0 and "No conversation has the tag 'drafts'. Did you mean 'draft'?" in ended.err
+    ended = moot("chat", "tag", id, "Bad")
+    assert ended.code == 2 and "Invalid tag 'Bad'" in ended.err
+    ended = moot("chat", "tag", id, "other", "--remove")
+    assert ended.code == 2 and "doesn't have the tag 'other'" in ended.err
+    assert moot("chat", "tag", id, "draft", "--remove", "--json").json["tags"] == ["release"]
+    assert "one: no tags" in moot("chat", "tag", id, "--remove").err
+    assert moot("chat", "unpin", id).code == 0 and listed(moot) == ["three", "two", "one"]
 
 
 def test_an_archived_conversation_is_hidden_from_the_list_but_kept(moot: Moot) -> None:

@@ -91,6 +91,11 @@ FILTERS = [
     (ListFilter(owner="local", project="shop", archived=None), "conversation_project"),
     (ListFilter(owner="local", since=5, until=9), "conversation_owner"),
     (ListFilter(owner="local", until=9), "conversation_owner"),
+    (ListFilter(owner="local", called=False, pinned=False), "conversation_call"),
+    (ListFilter(owner="local", project="shop", pinned=True, archived=None), "conversation_pinned"),
+    (ListFilter(owner="local", tag="draft", pinned=True), "conversation_pinned"),
+    (ListFilter(owner="local", tag="draft", agent="claude", called=False, pinned=False), "conversation_tag_recent"),
+    (ListFilter(tag="draft", since=5, cursor="c9-1"), "conversation_tag_recent"),
 ]
 
 
@@ -106,20 +111,21 @@ async def test_the_list_of_conversations_is_read_in_order_from_an_index(
         return plans(connection, statements)
 
     found = await reader.read(listed)
-    assert f"SEARCH conversation USING INDEX {index} (" in found[0]
-    assert ("updated_at>?" in found[0]) == (wanted.since is not None), "conversations before the period are not read"
+    assert f" USING INDEX {index}" in found[0] or f" USING COVERING INDEX {index}" in found[0]
+    assert found[0].startswith("SEARCH ") or index == "conversation_pinned", "an index of few rows"
+    assert ("updated_at>?" in found[0] or "active_at>?" in found[0]) == (wanted.since is not None), "earlier conversations are not read"
     assert not [plan for plan in found if "TEMP B-TREE" in plan]
     await reader.close()
 
 
 async def test_the_choices_of_the_list_are_looked_up_in_indexes(store: SqliteStore, settings: Settings):
     for agent, host in (("reviewer", "laptop"), ("default", "")):
-        await store.conversations.create(Conversation(new_id(), agent=agent, model="m@p", host=host))
+        await store.conversations.create(Conversation(new_id(), agent=agent, model="m@p", host=host, tags=("draft", "release")))
     reader, statements = Reader(settings.database), list[str]()
 
     def chosen(connection: Connection) -> list[str]:
         connection.set_trace_callback(statements.append)
-        assert choices(connection, "local") == ListChoices(("default", "reviewer"), ("m@p",), ("laptop",), 0, None)
+        assert choices(connection, "local") == ListChoices(("default", "reviewer"), ("m@p",), ("laptop",), 0, None, ("draft", "release"))
         return plans(connection, statements)
 
     assert {plan.split()[0] for plan in await reader.read(chosen)} == {"SEARCH"}

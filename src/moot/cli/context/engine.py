@@ -85,5 +85,7 @@ async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Pag
             model=wanted.model,
             since=wanted.since,
             until=wanted.until,
+            tag=wanted.tag,
+            pinned_first=wanted.pinned_first,
         )
         return shown, await live_statuses(engine)

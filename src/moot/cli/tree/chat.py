@@ -62,6 +62,13 @@ CHAT = Group(
             "Hide a conversation from the list, or show it again.",
             ("moot chat archive 1", "moot chat archive 0193a4 --undo"),
         ),
+        "pin": command("commands.chat.changes:pin", "Pin a conversation to the top of the list.", ("moot chat pin 1",)),
+        "unpin": command("commands.chat.changes:unpin", "Unpin a conversation.", ("moot chat unpin 1",)),
+        "tag": command(
+            "commands.chat.changes:tag",
+            "Show, add or remove the tags of a conversation.",
+            ("moot chat tag 1", "moot chat tag 1 release draft", "moot chat tag 1 draft --remove"),
+        ),
         "delete": command(
             "commands.chat.changes:delete",
             "Delete a conversation or some of its messages.",

@@ -7,10 +7,11 @@ import binascii
 from typing import Any, cast, get_args
 
 from moot.convert.serialization import direction, raw_json
+from moot.errors import UsageError
 from moot.formats.kit.fields import obj, objects, text
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, check_tags
 from moot.types.event import SENT, Event, as_tombstone, from_tombstone
 from moot.types.exchange import Exchange, ExchangeOptions, Failure, Purpose
 from moot.types.message import Message, MessageStatus
@@ -30,7 +31,8 @@ _MESSAGE = ("id", "role", "parent", "run", "status", "client_id", "created_at")
 
 
 def conversation_facts(value: Conversation) -> JsonObject:
-    return _facts(value, _CONVERSATION)
+    pin: JsonObject = {"pinned_at": value.pinned_at} if value.pinned_at is not None else {}
+    return {**_facts(value, _CONVERSATION), **pin, **({"tags": [*value.tags]} if value.tags else {})}
 
 
 def conversation_of(value: JsonObject) -> Conversation:
@@ -48,7 +50,17 @@ def conversation_of(value: JsonObject) -> Conversation:
         head=read.text("head") or None,
         created_at=read.number("created_at"),
         updated_at=read.number("updated_at"),
+        pinned_at=read.number("pinned_at") or None,
+        tags=_tags(value.get("tags")),
     )
+
+
+def _tags(value: Json) -> tuple[str, ...]:
+    """Return the tags, or none if one is invalid."""
+    try:
+        return check_tags(str(tag) for tag in value) if isinstance(value, list) else ()
+    except UsageError:
+        return ()
 
 
 def run_facts(value: Run) -> JsonObject:

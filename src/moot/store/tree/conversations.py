@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal, LiteralString
 
@@ -20,7 +20,7 @@ from moot.store.tree.branches import branch_rows, first_rows
 from moot.store.tree.lists import ListFilter, choices, page
 from moot.store.tree.projects import default_project_id, ensure_project, project_for_directory
 from moot.types.canonical import JsonObject, dumps
-from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, Page
+from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, Page, check_tags
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.token import LOCAL_USER
@@ -58,7 +58,34 @@ def insert_conversation(transaction: Transaction, wanted: Conversation) -> Conve
     no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
     transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
     assert no is not None
+    put_tags(transaction, no, value.tags)
     return replace(value, no=no)
+
+
+def put_tags(transaction: Transaction, no: int, tags: Iterable[str]) -> None:
+    """Replace the tags of a conversation."""
+    transaction.execute("DELETE FROM conversation_tag WHERE conversation = ?", (no,))
+    sql = "INSERT INTO conversation_tag (conversation, tag, active_at) SELECT no, ?, updated_at FROM conversation WHERE no = ?"
+    transaction.many(sql, [(tag, no) for tag in tags])
+
+
+def _mark(
+    transaction: Transaction, found: Conversation, archived: bool | None, pinned: bool | None, tags: Iterable[str] | None
+) -> JsonObject:
+    """Archive, pin and tag a conversation, or undo that. Return the changes. Raise UsageError if a tag is invalid."""
+    facts: JsonObject = {}
+    marks: tuple[tuple[LiteralString, bool | None, int | None], ...] = (
+        ("archived", archived, found.archived_at),
+        ("pinned", pinned, found.pinned_at),
+    )
+    for name, wanted, at in marks:
+        if wanted is not None and wanted != (at is not None):
+            facts[name] = wanted
+            transaction.execute(f"UPDATE conversation SET {name}_at = ? WHERE no = ?", (transaction.now_ms if wanted else None, found.no))
+    if tags is not None and (words := check_tags(tags)) != found.tags:
+        facts["tags"] = list(words)
+        put_tags(transaction, found.no, words)
+    return facts
 
 
 class ConversationTree:
@@ -98,10 +125,13 @@ class ConversationTree:
         since: int | None = None,
         until: int | None = None,
         called: bool | None = None,
+        tag: str | None = None,
+        pinned: bool | None = None,
+        pinned_first: bool = False,
     ) -> Page[Conversation]:
         folder = default_project_id(self._owner or LOCAL_USER) if project == DEFAULT_PROJECT else project
         place = (limit, cursor, directory, folder, deleted, archived, query, self._owner, parent)
-        listed = ListFilter(*place, host, agent, model, since, until, called)
+        listed = ListFilter(*place, host, agent, model, since, until, called, tag, pinned, pinned_first)
         return await self._reader.read(lambda connection: page(connection, listed))
 
     async def choices(self) -> ListChoices:
@@ -127,6 +157,8 @@ class ConversationTree:
         project: str | None = None,
         allowed_uris: tuple[str, ...] | None = None,
         settings: JsonObject | None = None,
+        pinned: bool | None = None,
+        tags: Iterable[str] | None = None,
         touch: bool = False,
     ) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
@@ -147,21 +179,18 @@ class ConversationTree:
             origin = found.origin
             if model is not None and origin is not None and "model" not in origin:  # an old import; its answers keep their model
                 origin = {**origin, "model": found.model}
-            archived_at, now = found.archived_at, transaction.now_ms
-            if archived is not None and archived != (archived_at is not None):
-                archived_at = now if archived else None
-                facts["archived"] = archived
+            facts |= _mark(transaction, found, archived, pinned, tags)
             if facts:
                 transaction.add(found.no, (Event("meta", body=facts),))
             transaction.execute(
-                "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(?, model), archived_at = ?,"
+                "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(?, model),"
                 " project_id = coalesce(?, project_id), settings = coalesce(?, settings), allowed_uris = coalesce(?, allowed_uris),"
                 " updated_at = max(updated_at, ?), origin = ? WHERE no = ?",
                 (
-                    *(clean(name), clean(kind), facts.get("model"), archived_at, facts.get("project")),
+                    *(clean(name), clean(kind), facts.get("model"), facts.get("project")),
                     dumps(facts["settings"]) if changes else None,
                     stored_uris(allowed_uris) if allowed_uris is not None else None,
-                    *(now if touch else 0, optional(origin), found.no),
+                    *(transaction.now_ms if touch else 0, optional(origin), found.no),
                 ),
             )
 

@@ -68,6 +68,7 @@ def fork(id: str, message: str | None, title: str, new: str, events: Events, own
             allowed_uris=source.allowed_uris,
             settings=source.settings,
             owner=source.owner,
+            tags=source.tags,
         ),
     )
     transaction.add(made.no, (Event("tree", body={"op": "fork", "conversation": id, "message": rows[-1][0]}),))

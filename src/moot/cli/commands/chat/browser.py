@@ -87,7 +87,9 @@ def money(conversation: Conversation) -> str:
 
 
 def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float) -> Item:
-    title = conversation.title or "untitled"
+    title = f"{'* ' if conversation.pinned_at else ''}{conversation.title or 'untitled'}"
+    if conversation.tags:
+        title += f" [{' '.join(conversation.tags)}]"
     status, model = status_of(conversation, live), conversation.shown_model
     cells = (
         age(conversation.updated_at, now),
@@ -150,7 +152,9 @@ def first_scope(start: Start, *, empty: bool) -> int:
 
 def lists(directory: Path) -> tuple[ListFilter, ...]:
     """Return the filters of the four lists, in the order in which Tab cycles through them."""
-    return (ListFilter(directory=str(directory)), ListFilter(), ListFilter(archived=True), ListFilter(deleted=True, archived=None))
+    every = ListFilter(pinned_first=True)
+    deleted = replace(every, deleted=True, archived=None)
+    return (replace(every, directory=str(directory)), every, replace(every, archived=True), deleted)
 
 
 def choice_of(directory: Path, items: Sequence[Items], *, filter: str = "", at: str = "", scope: int = 0) -> Choice:

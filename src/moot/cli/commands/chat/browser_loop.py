@@ -110,6 +110,7 @@ class _StoreAccess:
             directory=wanted.directory,
             deleted=wanted.deleted,
             archived=wanted.archived,
+            pinned_first=wanted.pinned_first,
         )
 
 

@@ -1,4 +1,4 @@
-"""The commands `moot chat delete`, `restore`, `rename`, `archive`, `settings`, `fork` and `switch`. None of them loses data."""
+"""Commands that change a conversation, such as `moot chat delete`, `rename`, `archive`, `tag` and `fork`. None of them loses data."""
 
 from __future__ import annotations
 
@@ -72,6 +72,42 @@ async def archive(
         await engine.store.conversations.update(found.id, archived=not undo)
     words = f"unarchived {_name(found)}" if undo else f"archived {_name(found)}; list it with: moot chat list --archived"
     _done(output, json, found, words, archived=not undo)
+
+
+async def pin(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
+    """List a conversation before the others."""
+    await _pin(conversation, output, pinned=True, json=json)
+
+
+async def unpin(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
+    """List a conversation by its last activity again."""
+    await _pin(conversation, output, pinned=False, json=json)
+
+
+async def _pin(conversation: str, output: Output, *, pinned: bool, json: bool) -> None:
+    async with opened_at(conversation, output) as (engine, found):
+        await engine.store.conversations.update(found.id, pinned=pinned)
+    _done(output, json, found, f"{'pinned' if pinned else 'unpinned'} {_name(found)}", pinned=pinned)
+
+
+async def tag(
+    conversation: Which,
+    /,
+    *tags: Annotated[str, Parameter(metavar="TAG", help="Word of lowercase letters, digits, '-' and '_'.")],
+    remove: Annotated[bool, Parameter(help="Remove these tags; without TAG, remove all.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Show, add or remove the tags of a conversation."""
+    async with opened_at(conversation, output) as (engine, found):
+        if missing := [tag for tag in tags if remove and tag not in found.tags]:
+            own = f"Its tags: {', '.join(found.tags)}." if found.tags else "It has no tags."
+            raise UsageError(f"The conversation {found.id[:13]} doesn't have the tag {missing[0]!r}.", fix=own)
+        kept = [tag for tag in found.tags if tags and tag not in tags] if remove else [*found.tags, *tags]
+        if tags or remove:
+            found = await engine.store.conversations.update(found.id, tags=kept)
+    shown = ", ".join(found.tags) or "no tags"
+    _done(output, json, found, f"{_name(found)}: {shown}", tags=list[Json](found.tags))
 
 
 async def fork(

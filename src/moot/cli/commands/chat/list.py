@@ -40,6 +40,7 @@ def list_(
     project: Annotated[str, Parameter(metavar="PROJECT", help="Only conversations in the project with this name or id.")] = "",
     agent: Annotated[str, Parameter(metavar="AGENT", help="Only conversations with this agent, or imported from it.")] = "",
     model: Annotated[str, Parameter(metavar="MODEL", help="Only conversations with this model.")] = "",
+    tag: Annotated[str, Parameter(metavar="TAG", help="Only conversations with this tag.")] = "",
     since: Annotated[
         str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or within a period (30d).")
     ] = "",
@@ -50,8 +51,8 @@ def list_(
     json: AsJson = False,
     output: Annotated[Lines, Plain],
 ) -> int:
-    """List conversations, most recent activity first. In a terminal, let the user continue and change them."""
-    filters = project or agent or model or since or until
+    """List conversations, pinned ones first, then by most recent activity. In a terminal, let the user continue and change them."""
+    filters = project or agent or model or tag or since or until
     if output.attended and not (plain or json or cursor or limit or host or filters):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
         status: int = attribute("moot.cli.commands.chat.browser:browse")(output, " ".join(words), scope)
@@ -69,6 +70,8 @@ def list_(
         model=model or None,
         since=parse_time(since) if since else None,
         until=parse_time(until, "--until") if until else None,
+        tag=tag or None,
+        pinned_first=True,
     )
     settings = configured(output).settings
     shown, states = read_page(settings, wanted)
@@ -88,7 +91,7 @@ def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
         if connection is not None:
             if wanted.project is not None:
                 wanted = replace(wanted, project=project_id(connection, wanted.project))
-            if wanted.agent or wanted.model or wanted.host:
+            if wanted.agent or wanted.model or wanted.host or wanted.tag:
                 wanted = with_listed_names(wanted, choices(connection, None))
             shown, states = page(connection, wanted), live(connection)
             if "running" not in states.values():
@@ -118,7 +121,15 @@ def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStat
     if any(item.host for item in page.items):
         head = (*head[:-1], "HOST", head[-1])
         rows = [[*row[:-1], item.host or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
+    if any(item.tags or item.pinned_at for item in page.items):
+        head = (*head[:-1], "TAGS", head[-1])
+        rows = [[*row[:-1], _marks(item), row[-1]] for row, item in zip(rows, page.items, strict=True)]
     print_table(output, head, rows)
     keep_numbers(state, [item.id for item in page.items])
     if page.next_cursor:
         output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
+
+
+def _marks(conversation: Conversation) -> str:
+    """Return the text of the column of tags, which also says if the conversation is pinned."""
+    return " ".join((*(("(pinned)",) if conversation.pinned_at else ()), *conversation.tags)) or "-"

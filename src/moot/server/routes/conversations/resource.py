@@ -49,7 +49,7 @@ from moot.server.routes.projects.resource import ListedFileOut, Match, files_of
 from moot.server.state import CurrentServer, Server
 from moot.types.canonical import JsonObject
 from moot.types.children import ChildStatus
-from moot.types.conversation import DEFAULT_PROJECT, LOCAL_HOST, Conversation
+from moot.types.conversation import DEFAULT_PROJECT, LOCAL_HOST, Conversation, check_tags
 from moot.types.ids import new_id
 from moot.types.maintenance import ErasureReceipt, FileOutcome
 from moot.types.run import Awaits, RunStatus
@@ -104,7 +104,7 @@ class RelativeOut(Out):
 
 router = Router(prefix="/api/conversations", tags=["conversations"])
 
-_CHANGEABLE = ("title", "agent", "model", "project", "settings", "head", "archived_at", "deleted_at")
+_CHANGEABLE = ("title", "agent", "model", "project", "settings", "head", "tags", "pinned_at", "archived_at", "deleted_at", "expires_at")
 
 
 @router.get("")
@@ -129,6 +129,9 @@ async def list_conversations(
     called: Annotated[
         bool | None, Query(description="true = only conversations that programs created by calling `/v1`; false = only others.")
     ] = None,
+    tag: Annotated[str | None, Query(max_length=200, description="Exact tag, as in `/api/choices`.")] = None,
+    pinned: Annotated[bool | None, Query(description="true = only pinned conversations; false = only others.")] = None,
+    pinned_first: Annotated[bool, Query(description="List pinned conversations before the others.")] = False,
 ) -> ListOut[ConversationOut]:
     """List conversations, most recent activity first. Conversations of sub-agents are only listed with `parent`."""
     shelf = archived if archived is not None or deleted else False
@@ -148,6 +151,9 @@ async def list_conversations(
         since=since,
         until=until,
         called=called,
+        tag=tag,
+        pinned=pinned,
+        pinned_first=pinned_first,
     )
     live = await live_statuses(server, caller)
     return page_out(page, lambda conversation: conversation_out(conversation, live))
@@ -216,8 +222,8 @@ async def list_conversation_files(
 async def change_conversation(
     server: CurrentServer, caller: Chatter, conversation_id: str, body: ConversationChange, if_match: IfMatch = None
 ) -> Response:
-    """Change the title, agent, model, project, settings, current branch or archived state. Send the ETag as `If-Match` to detect
-    concurrent changes.
+    """Change the title, agent, model, project, settings, tags, current branch, or the pinned or archived state. Send the ETag as
+    `If-Match` to detect concurrent changes.
     """
     async with server.change_lock:
         found = await conversation_of(caller, conversation_id)
@@ -302,6 +308,7 @@ async def _change(server: Server, caller: Caller, found: Conversation, body: Con
     change = None if body.settings is None else await settings_change(server.engine, cast("JsonObject", body.settings), found.directory)
     if change is not None:
         await _check_widening(server, caller, found, change)
+    tags = None if body.tags is None else check_tags(body.tags)
     project = None if body.project is None else (await caller.store.projects.get(body.project)).id
     conversations = caller.store.conversations
     if body.head is not None:
@@ -310,7 +317,9 @@ async def _change(server: Server, caller: Caller, found: Conversation, body: Con
         await conversations.rename(found.id, body.title, "user")
     if change is not None:
         await change.store(conversations, found.id)
-    await conversations.update(found.id, agent=agent, model=body.model, archived=body.archived, project=project)
+    await conversations.update(
+        found.id, agent=agent, model=body.model, archived=body.archived, project=project, pinned=body.pinned, tags=tags
+    )
     server.engine.runtime.hub.touch(found.id)
 
 

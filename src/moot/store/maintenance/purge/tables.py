@@ -88,6 +88,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "compaction": Place(dict.fromkeys(("summary", "plan"), "text"), ("through", "exchange"), _CONVERSATION),
     "share": Place({"title": "text", "page": "page", "left_out": "json"}, ("id", "owner_id", "hash", "policy"), _CONVERSATION),
     "permission_grant": Place(dict.fromkeys(("tool", "match"), "text"), ("granted_by",), _CONVERSATION),
+    "conversation_tag": Place({"tag": "text"}, (), _CONVERSATION),
     "log_head": Place({}, (), _CONVERSATION),
     "import_message": Place({}, ("key", "digest", "message"), _CONVERSATION),
     "import_alias": Place({"path": "text"}, ("owner_id", "format", "source_id"), _CONVERSATION),
