@@ -188,3 +188,60 @@ def _select_several(visit: Visitor, server: Served, axe: str) -> None:
     expect(entry(page, names[0])).to_be_visible()
     expect(entry(page, names[1])).to_have_count(0)
     tab.context.close()
+
+
+def test_conversations_are_pinned_tagged_and_filtered_by_tag(visit: Visitor, tmp_path: Path, axe: str) -> None:
+    with served(tmp_path) as own:
+        for name in ("Pears", "Plums", "Apples"):
+            named(own, name)
+        tab = visit(at=own)
+        page = tab.page
+        titles = page.get_by_role("navigation", name="Conversations").locator("a[data-id]")
+
+        act(page, "Pears", "Pin")
+        expect(page.get_by_role("heading", name="Pinned")).to_be_visible()
+        expect(titles).to_contain_text(["Pears", "Apples", "Plums"])
+        page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo").click()
+        expect(page.get_by_role("heading", name="Pinned")).to_have_count(0)
+        entry(page, "Pears").press("p")
+        expect(titles).to_contain_text(["Pears", "Apples", "Plums"])
+
+        act(page, "Plums", "Tags…")
+        dialog = page.get_by_role("dialog", name="Tags")
+        field = dialog.get_by_label("New tag")
+        field.fill("two.words")
+        field.press("Enter")
+        expect(dialog.get_by_text("“two.words” isn’t a valid tag.")).to_be_visible()
+        field.fill("Fruit, stone")
+        field.press("Enter")
+        expect(dialog.get_by_role("checkbox")).to_have_count(2)
+        assert inaccessible(page, axe) == []
+        tab.shot("list-tags")
+        dialog.get_by_role("button", name="Save").click()
+        expect(entry(page, "Plums")).to_contain_text("fruit")
+
+        entry(page, "Pears").press("x")
+        page.get_by_role("checkbox", name="Plums").check()
+        bar = page.get_by_role("toolbar", name="Selected conversations")
+        tab.shot("list-tags-bar")
+        bar.get_by_role("button", name="Tags…").click()
+        dialog = page.get_by_role("dialog", name="Tags of 2 conversations")
+        fruit = dialog.get_by_role("checkbox", name="fruit")
+        assert fruit.evaluate("box => box.indeterminate")
+        fruit.check()
+        dialog.get_by_role("checkbox", name="stone").click()
+        dialog.get_by_role("checkbox", name="stone").uncheck()
+        dialog.get_by_role("button", name="Save").click()
+        expect(entry(page, "Pears")).to_contain_text("fruit")
+        expect(entry(page, "Plums")).not_to_contain_text("+1")
+
+        page.get_by_role("button", name="Filters").click()
+        page.get_by_label("Tag").select_option("fruit")
+        expect(titles).to_contain_text(["Pears", "Plums"])
+        expect(page).to_have_url(re.compile("tag=fruit"))
+        assert inaccessible(page, axe) == []
+        tab.shot("list-tag-filter")
+        phone = visit("/?tag=fruit", viewport=PHONE, theme="dark", at=own)
+        phone.page.get_by_role("button", name="Conversations and settings").tap()
+        expect(phone.page.get_by_role("heading", name="Pinned")).to_be_visible()
+        phone.shot("list-tags-phone-dark")

@@ -19,6 +19,7 @@ export interface Filter {
   model: string
   /** The name of another machine, or `local` for this one. */
   host: string
+  tag: string
   /** First and last day of the period in which a conversation was active, as `YYYY-MM-DD` in local time. */
   from: string
   to: string
@@ -38,7 +39,7 @@ export function useListChoices() {
 type Pages = InfiniteData<Page<Conversation>, string | null>
 
 /**
- * Fetch the conversations of a filter page by page, latest activity first. `called` selects or excludes those that programs created by
+ * Fetch the conversations of a filter page by page: pinned ones, then others, latest activity first. `called` selects or excludes those that programs created by
  * calling `/v1`.
  */
 export function useConversations(
@@ -57,6 +58,8 @@ export function useConversations(
           agent: filter.agent,
           model: filter.model,
           host: filter.host,
+          tag: filter.tag,
+          pinned_first: true,
           since: timeOf(filter.from),
           until: timeOf(filter.to, 1),
           called,
@@ -144,7 +147,7 @@ export function useConversationActions() {
   const refresh = () => client.invalidateQueries({ queryKey: ['conversations'] })
 
   const change = useMutation({
-    mutationFn: ({ id, ...changes }: { id: string; title?: string; archived?: boolean }) =>
+    mutationFn: ({ id, ...changes }: { id: string; title?: string; archived?: boolean; pinned?: boolean }) =>
       api.patch<Conversation>(`/conversations/${id}`, changes),
     onMutate: ({ id, title }) => {
       if (title === undefined) return
@@ -184,6 +187,16 @@ export function useConversationActions() {
             }),
         },
       ),
+    pin: (id: string, pinned: boolean) =>
+      change.mutate(
+        { id, pinned },
+        {
+          onSuccess: () =>
+            notify(pinned ? text.list.pinned : text.list.unpinned, {
+              action: { label: text.common.undo, act: () => change.mutate({ id, pinned: !pinned }) },
+            }),
+        },
+      ),
     remove: (id: string) =>
       remove.mutate(id, {
         onSuccess: () =>
@@ -215,14 +228,28 @@ export function useBulkActions() {
     if (!done.length) return
     notify(words(done.length), { action: { label: text.common.undo, act: () => void each(done, back) } })
   }
-  const patch = (changes: { archived?: boolean; project?: string }) => (one: Conversation) =>
-    api.patch(`/conversations/${one.id}`, changes)
+  const patch =
+    (changes: { archived?: boolean; pinned?: boolean; project?: string; tags?: readonly string[] }) =>
+    (one: Conversation) =>
+      api.patch(`/conversations/${one.id}`, changes)
   const remove: Change = ({ id }) => api.delete(`/conversations/${id}`)
   const restore: Change = ({ id }) => api.post(`/conversations/${id}/restore`)
   const words = text.selection
   return {
     archive: (all: readonly Conversation[], archived: boolean) =>
       run(all, archived ? words.archived : words.unarchived, patch({ archived }), patch({ archived: !archived })),
+    pin: (all: readonly Conversation[], pinned: boolean) =>
+      run(all, pinned ? words.pinned : words.unpinned, patch({ pinned }), (one) =>
+        patch({ pinned: one.pinned_at !== null })(one),
+      ),
+    /** Add tags to each conversation, and remove others. */
+    tag: (all: readonly Conversation[], add: readonly string[], remove: readonly string[]) =>
+      run(
+        all,
+        words.tagged,
+        (one) => patch({ tags: [...new Set([...one.tags, ...add])].filter((tag) => !remove.includes(tag)) })(one),
+        (one) => patch({ tags: one.tags })(one),
+      ),
     remove: (all: readonly Conversation[]) => run(all, words.deleted, remove, restore),
     restore: (all: readonly Conversation[]) => run(all, words.restored, restore, remove),
     move: (all: readonly Conversation[], to: { id: string; name: string }) =>

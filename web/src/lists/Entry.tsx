@@ -1,8 +1,20 @@
 import { clsx } from 'clsx'
-import { Archive, ArchiveRestore, Ellipsis, Pencil, RotateCcw, SquareCheck, Trash2 } from 'lucide-react'
+import {
+  Archive,
+  ArchiveRestore,
+  Ellipsis,
+  Pencil,
+  Pin,
+  PinOff,
+  RotateCcw,
+  SquareCheck,
+  Tag,
+  Trash2,
+} from 'lucide-react'
 import { type KeyboardEvent, useState } from 'react'
 import { Link } from 'wouter'
 import type { Conversation } from '@/api/types'
+import { deferred } from '@/app/deferred'
 import type { ConversationActions } from '@/data/conversations'
 import { AgentMark } from '@/lists/AgentMark'
 import { agentOf } from '@/lists/agents'
@@ -29,6 +41,7 @@ interface Props {
 export function Entry({ conversation, status, shown, inside, actions, select }: Props) {
   const [renaming, setRenaming] = useState(false)
   const [purging, setPurging] = useState(false)
+  const [tagging, setTagging] = useState(false)
   const { id } = conversation
   const title = titleOf(conversation)
   if (renaming) {
@@ -48,6 +61,7 @@ export function Entry({ conversation, status, shown, inside, actions, select }: 
     actions,
     () => setRenaming(true),
     () => setPurging(true),
+    () => setTagging(true),
     select,
   )
   const byKey = new Map(items.map((item) => [item.keys === 'Del' ? 'delete' : item.keys?.toLowerCase(), item.act]))
@@ -82,10 +96,13 @@ export function Entry({ conversation, status, shown, inside, actions, select }: 
               {title}
             </span>
           </span>
-          <span className="truncate text-xs text-faint" title={moment(conversation.updated_at)}>
-            {[age(conversation.updated_at), whoseOf(conversation), text.list.messages(conversation.message_count)]
-              .filter(Boolean)
-              .join(' · ')}
+          <span className="flex min-w-0 items-center gap-1.5 text-xs text-faint">
+            <span className="truncate" title={moment(conversation.updated_at)}>
+              {[age(conversation.updated_at), whoseOf(conversation), text.list.messages(conversation.message_count)]
+                .filter(Boolean)
+                .join(' · ')}
+            </span>
+            <TagChips tags={conversation.tags} />
           </span>
         </span>
       </Link>
@@ -95,6 +112,7 @@ export function Entry({ conversation, status, shown, inside, actions, select }: 
         items={items}
         className="md:opacity-0 md:group-hover:opacity-100 md:group-focus-within:opacity-100 md:aria-expanded:opacity-100"
       />
+      {tagging && <TagsDialog conversations={[conversation]} onClose={() => setTagging(false)} />}
       {purging && (
         <Purge
           title={title}
@@ -109,6 +127,21 @@ export function Entry({ conversation, status, shown, inside, actions, select }: 
   )
 }
 
+const TagsDialog = deferred(() => import('@/lists/TagsDialog'))
+
+/** The first tags of a conversation, and the number of the others. */
+function TagChips({ tags }: { tags: readonly string[] }) {
+  const [first, ...others] = tags
+  if (!first) return null
+  return (
+    <span className="flex max-w-1/2 shrink-0 items-center gap-1" title={tags.join(', ')}>
+      <span className="truncate rounded-md bg-sunken px-1.5 text-muted">{first}</span>
+      {others.length > 0 && <span aria-hidden>+{others.length}</span>}
+      {others.length > 0 && <span className="sr-only">{others.join(', ')}</span>}
+    </span>
+  )
+}
+
 /** Return the import source or the agent's name. Empty for the default agent. */
 function whoseOf(conversation: Conversation): string {
   return originOf(conversation) || (conversation.agent === 'default' ? '' : conversation.agent)
@@ -119,6 +152,7 @@ function itemsOf(
   actions: ConversationActions,
   rename: () => void,
   purge: () => void,
+  tag: () => void,
   select: () => void,
 ): Item[] {
   const { id } = conversation
@@ -131,8 +165,16 @@ function itemsOf(
     ]
   }
   const archived = conversation.archived_at !== null
+  const pinned = conversation.pinned_at !== null
   return [
+    {
+      label: pinned ? text.list.unpin : text.list.pin,
+      keys: 'P',
+      icon: pinned ? <PinOff size={15} aria-hidden /> : <Pin size={15} aria-hidden />,
+      act: () => actions.pin(id, !pinned),
+    },
     { label: text.common.rename, keys: 'F2', icon: <Pencil size={15} aria-hidden />, act: rename },
+    { label: text.list.tags, keys: 'L', icon: <Tag size={15} aria-hidden />, act: tag },
     archived
       ? {
           label: text.list.unarchive,

@@ -85,10 +85,11 @@ export function Filters({ filter, projects }: { filter: Filter; projects: readon
   )
 }
 
-/** The filters by agent, model, machine and date. The filter by machine is shown only if there are conversations of others. */
+/** The filters by agent, model, machine, tag and date. Those by machine and tag are shown only if there are several values. */
 function Panel({ filter }: { filter: Filter }) {
   const { data } = useListChoices()
   const hosts = data?.hosts ?? []
+  const tags = data?.tags ?? []
   return (
     <div className="mt-1.5 space-y-2 rounded-xl border border-line bg-surface p-2.5">
       <Choice
@@ -114,6 +115,15 @@ function Panel({ filter }: { filter: Filter }) {
           values={[LOCAL, ...hosts]}
           nameOf={hostName}
           choose={(host) => setFilter({ host })}
+        />
+      )}
+      {(tags.length > 0 || filter.tag) && (
+        <Choice
+          label={text.filters.tag}
+          all={text.filters.allTags}
+          value={filter.tag}
+          values={tags}
+          choose={(tag) => setFilter({ tag })}
         />
       )}
       <Day label={text.filters.from} value={filter.from} most={filter.to} choose={(from) => setFilter({ from })} />
@@ -194,8 +204,14 @@ function hostName(host: string): string {
 }
 
 /** Return the active filters other than the project as text. */
-function describe({ agent, model, host, from, to }: Filter): string {
-  return [agent && agentName(agent), model, host && hostName(host), (from || to) && text.filters.days(from, to)]
+function describe({ agent, model, host, tag, from, to }: Filter): string {
+  return [
+    agent && agentName(agent),
+    model,
+    host && hostName(host),
+    tag && `#${tag}`,
+    (from || to) && text.filters.days(from, to),
+  ]
     .filter(Boolean)
     .join(' · ')
 }

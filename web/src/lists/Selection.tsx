@@ -1,6 +1,7 @@
-import { Archive, ArchiveRestore, RotateCcw, Trash2, X } from 'lucide-react'
+import { Archive, ArchiveRestore, Pin, PinOff, RotateCcw, Tag, Trash2, X } from 'lucide-react'
 import { type KeyboardEvent, useMemo, useState } from 'react'
 import type { Conversation } from '@/api/types'
+import { deferred } from '@/app/deferred'
 import { type Shelf, useBulkActions } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { titleOf } from '@/lists/rows'
@@ -47,6 +48,8 @@ export function SelectableEntry({ conversation, selection }: { conversation: Con
   )
 }
 
+const TagsDialog = deferred(() => import('@/lists/TagsDialog'))
+
 interface BarProps {
   selection: Selection
   shelf: Shelf
@@ -59,6 +62,8 @@ export function SelectionBar({ selection, shelf, conversations }: BarProps) {
   const projects = useProjects()
   const actions = useBulkActions()
   const chosen = conversations.filter(({ id }) => selection.ids.has(id))
+  const [tagging, setTagging] = useState(false)
+  const pinned = chosen.length > 0 && chosen.every(({ pinned_at }) => pinned_at !== null)
   const isAll = chosen.length === conversations.length
   const act = (how: (chosen: readonly Conversation[]) => Promise<void>) => {
     selection.set([])
@@ -88,46 +93,60 @@ export function SelectionBar({ selection, shelf, conversations }: BarProps) {
           {text.selection.count(chosen.length)}
         </span>
       </label>
-      {shelf === 'deleted' ? (
-        <IconButton label={text.list.restore} onClick={() => act(actions.restore)}>
-          <RotateCcw size={16} aria-hidden />
-        </IconButton>
-      ) : (
-        <>
-          {shelf === 'active' ? (
-            <IconButton label={text.list.archive} onClick={() => act((all) => actions.archive(all, true))}>
-              <Archive size={16} aria-hidden />
-            </IconButton>
-          ) : (
-            <IconButton label={text.list.unarchive} onClick={() => act((all) => actions.archive(all, false))}>
-              <ArchiveRestore size={16} aria-hidden />
-            </IconButton>
-          )}
-          <IconButton label={text.common.delete} onClick={() => act(actions.remove)} className="text-danger!">
-            <Trash2 size={16} aria-hidden />
-          </IconButton>
-        </>
-      )}
       <IconButton label={text.selection.end} onClick={() => selection.set([])}>
         <X size={16} aria-hidden />
       </IconButton>
-      {shelf !== 'deleted' && projects.length > 1 && (
-        <select
-          aria-label={text.selection.move}
-          value=""
-          onChange={({ target }) => {
-            const to = projects.find(({ id }) => id === target.value)
-            if (to) act((all) => actions.move(all, to))
-          }}
-          className="h-8 w-full rounded-lg bg-transparent text-sm text-muted hover:bg-hover max-md:h-11"
-        >
-          <option value="">{text.selection.move}</option>
-          {projects.map((project) => (
-            <option key={project.id} value={project.id}>
-              {project.name}
-            </option>
-          ))}
-        </select>
+      <div className="-ml-2 flex w-full flex-wrap items-center gap-1">
+        {shelf === 'deleted' ? (
+          <IconButton label={text.list.restore} onClick={() => act(actions.restore)}>
+            <RotateCcw size={16} aria-hidden />
+          </IconButton>
+        ) : (
+          <>
+            <IconButton
+              label={pinned ? text.list.unpin : text.list.pin}
+              onClick={() => act((all) => actions.pin(all, !pinned))}
+            >
+              {pinned ? <PinOff size={16} aria-hidden /> : <Pin size={16} aria-hidden />}
+            </IconButton>
+            <IconButton label={text.list.tags} onClick={() => setTagging(chosen.length > 0)}>
+              <Tag size={16} aria-hidden />
+            </IconButton>
+            {shelf === 'active' ? (
+              <IconButton label={text.list.archive} onClick={() => act((all) => actions.archive(all, true))}>
+                <Archive size={16} aria-hidden />
+              </IconButton>
+            ) : (
+              <IconButton label={text.list.unarchive} onClick={() => act((all) => actions.archive(all, false))}>
+                <ArchiveRestore size={16} aria-hidden />
+              </IconButton>
+            )}
+            <IconButton label={text.common.delete} onClick={() => act(actions.remove)} className="text-danger!">
+              <Trash2 size={16} aria-hidden />
+            </IconButton>
+          </>
+        )}
+        {shelf !== 'deleted' && projects.length > 1 && (
+          <select
+            aria-label={text.selection.move}
+            value=""
+            onChange={({ target }) => {
+              const to = projects.find(({ id }) => id === target.value)
+              if (to) act((all) => actions.move(all, to))
+            }}
+            className="h-8 min-w-0 grow basis-40 rounded-lg bg-transparent text-sm text-muted hover:bg-hover max-md:h-11"
+          >
+            <option value="">{text.selection.move}</option>
+            {projects.map((project) => (
+              <option key={project.id} value={project.id}>
+                {project.name}
+              </option>
+            ))}
+          </select>
+        )}
+      </div>
+      {tagging && (
+        <TagsDialog conversations={chosen} onClose={() => setTagging(false)} onSaved={() => selection.set([])} />
       )}
     </div>
   )

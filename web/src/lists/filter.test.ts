@@ -10,13 +10,14 @@ test('a filter is read from an address as it was written', () => {
     agent: 'claude-code',
     model: 'gpt-5@openai',
     host: 'laptop',
+    tag: 'release',
     from: '2026-11-01',
     to: '',
   }
   const search = withFilter('?path=src%2Fa.ts', filter)
   expect(filterIn(search)).toEqual(filter)
   expect(new URLSearchParams(search).get('path')).toBe('src/a.ts')
-  expect(countOf(filter)).toBe(5)
+  expect(countOf(filter)).toBe(6)
 })
 
 test('without filters, an address stays as it is', () => {

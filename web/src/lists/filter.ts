@@ -10,11 +10,21 @@ const PARAMETERS = {
   agent: 'agent',
   model: 'model',
   host: 'host',
+  tag: 'tag',
   from: 'from',
   to: 'to',
 } as const
-const NAMES = ['project', 'agent', 'model', 'host', 'from', 'to'] as const
-export const EVERYTHING: Filter = { shelf: 'active', project: '', agent: '', model: '', host: '', from: '', to: '' }
+const NAMES = ['project', 'agent', 'model', 'host', 'tag', 'from', 'to'] as const
+export const EVERYTHING: Filter = {
+  shelf: 'active',
+  project: '',
+  agent: '',
+  model: '',
+  host: '',
+  tag: '',
+  from: '',
+  to: '',
+}
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 
 /** Read the filter of the list of conversations from the query of an address. Unknown values are ignored. */
@@ -29,6 +39,7 @@ export function filterIn(search: string): Filter {
     agent: value('agent'),
     model: value('model'),
     host: value('host'),
+    tag: value('tag'),
     from: day('from'),
     to: day('to'),
   }

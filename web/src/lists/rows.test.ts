@@ -15,6 +15,12 @@ test('each project has a heading, ordered by its newest conversation', () => {
   expect(rows).toEqual(['b', '0', '2', 'Alpha', '1', '3'])
 })
 
+test('pinned conversations come first, below their own heading', () => {
+  const all = ['p', 'a', 'b'].map((id) => ({ id, updated_at: 9, pinned_at: id === 'p' ? 1 : null }) as Conversation)
+  const rows = rowsOf(all, undefined, 9).map((row) => ('text' in row ? row.text : row.key))
+  expect(rows).toEqual(['Pinned', 'p', 'Today', 'a', 'b'])
+})
+
 test('sub-agents are shown below their conversation when it is unfolded', () => {
   const rows = rowsOf(['a', 'b'].map((id) => ({ id, updated_at: 1 }) as Conversation))
   const grandchild = { id: 'c2', children: [] as Relative[] } as Relative

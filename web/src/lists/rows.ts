@@ -12,20 +12,31 @@ export type Row =
   | { kind: 'child'; key: string; relative: Relative; depth: number }
 
 /**
- * Group conversations into rows with headings, newest first: by project if there are several, otherwise by day.
+ * Group conversations into rows with headings, newest first: pinned ones, then the others by project if there are several, otherwise by
+ * day.
  */
 export function rowsOf(
-  conversations: readonly Conversation[],
+  all: readonly Conversation[],
   names: ReadonlyMap<string, string> = new Map(),
   now: number = Date.now(),
 ): Row[] {
+  const pinned = all.filter(({ pinned_at }) => pinned_at)
+  if (pinned.length) {
+    const others = rowsOf(
+      all.filter(({ pinned_at }) => !pinned_at),
+      names,
+      now,
+    )
+    const rows = pinned.map((conversation) => ({ kind: 'one' as const, key: conversation.id, conversation }))
+    return [{ kind: 'day', key: 'pinned', text: text.list.pinnedHeading }, ...rows, ...others]
+  }
   const projects = new Map<string, Conversation[]>()
-  for (const conversation of conversations) {
+  for (const conversation of all) {
     const own = projects.get(conversation.project)
     if (own) own.push(conversation)
     else projects.set(conversation.project, [conversation])
   }
-  if (projects.size < 2) return daysOf(conversations, now)
+  if (projects.size < 2) return daysOf(all, now)
   return [...projects].flatMap(([id, own]) => [
     { kind: 'project' as const, key: `project ${id}`, text: names.get(id) ?? id },
     ...own.map((conversation) => ({ kind: 'one' as const, key: conversation.id, conversation })),
