@@ -398,9 +398,6 @@ async def _known(holdings: OwnerStore, format: Format, recording: Recording) -> 
     return own if own.id == recording.source_id and own.id else None
 
 
-# ── new ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _renamed(recording: Recording) -> Recording:
     """Return the recording with new ids, because the file's ids may already be used, even by another user.
 

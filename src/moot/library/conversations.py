@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from moot.engine import Engine
@@ -94,14 +94,6 @@ class Conversations:
     async def archive(self, reference: str, archived: bool = True) -> Conversation:
         """Archive the conversation, or unarchive it."""
         return await self._store.conversations.update((await self.get(reference)).id, archived=archived)
-
-    async def pin(self, reference: str, pinned: bool = True) -> Conversation:
-        """Pin the conversation to the top of lists, or unpin it."""
-        return await self._store.conversations.update((await self.get(reference)).id, pinned=pinned)
-
-    async def set_tags(self, reference: str, tags: Iterable[str]) -> Conversation:
-        """Replace the conversation's tags. Raise UsageError if a tag is not a short word of lowercase letters, digits, `-` and `_`."""
-        return await self._store.conversations.update((await self.get(reference)).id, tags=tags)
 
     async def fork(self, reference: str, *, message: str | None = None, title: str = "") -> Conversation:
         """Copy the current branch, up to `message` if given, into a new conversation."""
