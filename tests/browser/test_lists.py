@@ -245,3 +245,52 @@ def test_conversations_are_pinned_tagged_and_filtered_by_tag(visit: Visitor, tmp
         phone.page.get_by_role("button", name="Conversations and settings").tap()
         expect(phone.page.get_by_role("heading", name="Pinned")).to_be_visible()
         phone.shot("list-tags-phone-dark")
+        phone.context.close()
+        tab.context.close()  # before the server stops
+
+
+def test_conversations_are_dragged_to_a_project(visit: Visitor, tmp_path: Path) -> None:
+    with served(tmp_path) as own:
+        ids = [named(own, name) for name in ("Pears", "Plums", "Apples")]
+        project = own.call("POST", "/api/projects", {"name": "Kitchen"})
+        before = own.call("GET", f"/api/conversations/{ids[0]}")["project"]
+        tab = visit(at=own)
+        page = tab.page
+        targets = page.get_by_role("group", name="Move to project…")
+
+        def places() -> list[bool]:
+            return [own.call("GET", f"/api/conversations/{id}")["project"] == project["id"] for id in ids]
+
+        def hold(title: str) -> None:
+            box = page.get_by_role("navigation", name="Conversations").get_by_text(title, exact=True)
+            box.hover()
+            page.mouse.down()
+            page.mouse.move(100, 500, steps=5)
+            expect(targets).to_be_visible()
+
+        hold("Pears")
+        targets.get_by_text("Kitchen").hover(force=True)
+        tab.shot("list-drag")
+        page.mouse.up()
+        expect(targets).to_have_count(0)
+        expect(page.get_by_text("1 conversation moved to Kitchen")).to_be_visible()
+        assert places() == [True, False, False]
+        page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo").click()
+        expect(page.get_by_role("heading", name="Kitchen")).to_have_count(0)
+        assert own.call("GET", f"/api/conversations/{ids[0]}")["project"] == before
+
+        entry(page, "Pears").press("x")
+        page.get_by_role("checkbox", name="Plums").check()
+        hold("Plums")
+        targets.get_by_text("Kitchen").hover(force=True)
+        page.mouse.up()
+        expect(page.get_by_text("2 conversations moved to Kitchen")).to_be_visible()
+        expect(page.get_by_role("toolbar", name="Selected conversations")).to_have_count(0)
+        assert places() == [True, True, False]
+
+        hold("Apples")
+        page.mouse.move(700, 400)
+        page.mouse.up()
+        expect(targets).to_have_count(0)
+        assert places() == [True, True, False], "nothing is moved if it is dropped elsewhere"
+        tab.context.close()  # before the server stops

@@ -218,6 +218,7 @@ export const english = {
     end: 'Cancel selection',
     count: (count: number) => `${count} selected`,
     move: 'Move to project…',
+    drop: (count: number) => `Drop ${plural(count, 'conversation')} on a project`,
     pinned: (count: number) => `${plural(count, 'conversation')} pinned`,
     unpinned: (count: number) => `${plural(count, 'conversation')} unpinned`,
     tagged: (count: number) => `Tags of ${plural(count, 'conversation')} changed`,

@@ -253,6 +253,7 @@ export const chinese: Text = {
     end: '取消选择',
     count: (count) => `已选择 ${count} 项`,
     move: '移到项目…',
+    drop: (count) => `将 ${whole.format(count)} 个对话拖放到项目上`,
     pinned: (count) => `已置顶 ${whole.format(count)} 个对话`,
     unpinned: (count) => `已取消置顶 ${whole.format(count)} 个对话`,
     tagged: (count) => `已更改 ${whole.format(count)} 个对话的标签`,

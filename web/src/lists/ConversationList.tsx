@@ -1,11 +1,13 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { clsx } from 'clsx'
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
+import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
+import type { Conversation } from '@/api/types'
 import { useChildren, useRoot } from '@/data/children'
 import { type Filter, useConversationActions, useConversations, useListChoices, useLive } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { Calls, ChildEntry, Fold } from '@/lists/ChildEntry'
+import { DropTargets, drag } from '@/lists/DropTargets'
 import { Entry } from '@/lists/Entry'
 import { countOf } from '@/lists/filter'
 import { type Row, rowsOf, withCalls, withChildren } from '@/lists/rows'
@@ -28,6 +30,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
   const actions = useConversationActions()
   const selection = useSelection()
   const selecting = selection.ids.size > 0
+  const [dragged, setDragged] = useState<readonly Conversation[]>([])
   const [location] = useLocation()
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
@@ -96,10 +99,27 @@ export function ConversationList({ filter }: { filter: Filter }) {
     )
   }
 
+  function dragFrom(event: DragEvent) {
+    const id = (event.target as HTMLElement).closest('[data-conversation]')?.getAttribute('data-conversation') ?? ''
+    const all = [...conversations, ...called]
+    const chosen = selection.ids.has(id)
+      ? all.filter((one) => selection.ids.has(one.id))
+      : all.filter((one) => one.id === id)
+    if (!chosen.length) return
+    drag(event, chosen)
+    if (projects.length > 1 && filter.shelf !== 'deleted') setTimeout(() => setDragged(chosen)) // browsers cancel a drag that changes the page at once
+  }
+
   return (
     <>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys move between links, which are also reachable by Tab */}
-      <div ref={scroller} onKeyDown={walk} className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2">
+      <div
+        ref={scroller}
+        onKeyDown={walk}
+        onDragStart={dragFrom}
+        onDragEnd={() => setDragged([])}
+        className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2"
+      >
         <ul style={{ height: virtual.getTotalSize() }} className="relative">
           {items.map((item) => {
             const row = rows[item.index]
@@ -108,6 +128,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
                 <li
                   key={item.key}
                   data-index={item.index}
+                  data-conversation={row.kind === 'one' ? row.conversation.id : undefined}
                   style={{ transform: `translateY(${item.start}px)`, height: item.size }}
                   className="absolute inset-x-0 top-0"
                 >
@@ -164,6 +185,15 @@ export function ConversationList({ filter }: { filter: Filter }) {
           </Button>
         )}
       </div>
+      {dragged.length > 0 && (
+        <DropTargets
+          dragged={dragged}
+          onMoved={() => {
+            setDragged([])
+            selection.set([])
+          }}
+        />
+      )}
       {selecting && <SelectionBar selection={selection} shelf={filter.shelf} conversations={conversations} />}
     </>
   )

@@ -33,7 +33,10 @@ export function useSelection(): Selection {
 export function SelectableEntry({ conversation, selection }: { conversation: Conversation; selection: Selection }) {
   const { id } = conversation
   return (
-    <label className="flex h-13 cursor-pointer items-center gap-2.5 rounded-lg pr-2 pl-2 hover:bg-hover has-checked:bg-accent-soft">
+    <label
+      draggable
+      className="flex h-13 cursor-pointer items-center gap-2.5 rounded-lg pr-2 pl-2 hover:bg-hover has-checked:bg-accent-soft"
+    >
       <input
         type="checkbox"
         data-id={id}
