@@ -294,3 +294,33 @@ def test_conversations_are_dragged_to_a_project(visit: Visitor, tmp_path: Path) 
         expect(targets).to_have_count(0)
         assert places() == [True, True, False], "nothing is moved if it is dropped elsewhere"
         tab.context.close()  # before the server stops
+
+
+def test_a_temporary_conversation_is_not_listed_and_is_deleted_or_kept(visit: Visitor, server: Served, axe: str) -> None:
+    word = f"ocelot{uuid4().hex[:6]}"
+    tab = visit()
+    page = tab.page
+
+    def ask(text: str) -> None:
+        page.get_by_role("switch", name="Temporary").click()
+        page.get_by_role("textbox", name="Message", exact=True).fill(text)
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile("/c/"))
+        expect(page.get_by_role("button", name="Close and delete")).to_be_enabled()
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+
+    ask(f"say a {word}")
+    expect(page.get_by_text(f"a {word}").last).to_be_visible()
+    expect(entry(page, word)).to_have_count(0)
+    assert inaccessible(page, axe) == []
+    tab.shot("temporary")
+    id = page.url.rpartition("/")[2]
+    page.get_by_role("button", name="Close and delete").click()
+    expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+    for shelf in ("", "&deleted=true"):
+        assert id not in [one["client_id"] for one in server.call("GET", f"/api/conversations?limit=200{shelf}")["data"]]
+
+    ask(f"say another {word}")
+    page.get_by_role("button", name="Keep", exact=True).click()
+    expect(page.get_by_role("button", name="Close and delete")).to_have_count(0)
+    expect(entry(page, word)).to_be_visible()

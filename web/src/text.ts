@@ -202,6 +202,15 @@ export const english = {
     restored: 'Conversation restored',
   },
 
+  temporary: {
+    title: 'Temporary',
+    about: 'Temporary: not listed or searched, and deleted when you close it',
+    note: (time: string) => `Temporary conversation. It will be permanently deleted when you close it, or at ${time}.`,
+    keep: 'Keep',
+    kept: 'The conversation is kept',
+    close: 'Close and delete',
+  },
+
   tags: {
     title: 'Tags',
     of: (count: number) => `Tags of ${plural(count, 'conversation')}`,

@@ -237,6 +237,15 @@ export const chinese: Text = {
     restored: '对话已恢复',
   },
 
+  temporary: {
+    title: '临时',
+    about: '临时对话：不会出现在列表和搜索中，关闭后即删除',
+    note: (time) => `临时对话。关闭后或${spaced(time)}将被永久删除。`,
+    keep: '保留',
+    kept: '对话已保留',
+    close: '关闭并删除',
+  },
+
   tags: {
     title: '标签',
     of: (count) => `${whole.format(count)} 个对话的标签`,

@@ -113,6 +113,9 @@ class RunFlags:
             help="Work in a new git worktree. With --worktree=NAME, use the worktree with this name, or create it.",
         ),
     ] = None
+    temporary: Annotated[
+        bool, Parameter(help="Permanently delete the new conversation when the command ends. It is not listed or searched.")
+    ] = False
     schema: Annotated[Path | None, Parameter(help="File with a JSON Schema that the answer must match.")] = None
     max_steps: Annotated[int | None, Parameter(minimum=1, help="Maximum number of model calls.")] = None
     max_cost: Annotated[float | None, Parameter(metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None

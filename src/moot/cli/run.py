@@ -18,7 +18,7 @@ from moot.cli.console.messages import print_messages, with_edits
 from moot.cli.console.output import Output
 from moot.cli.console.results import Show, ShowChunks, ShowEvents, ShowJson, ShowText
 from moot.cli.context.configuration import configured_loader, here
-from moot.cli.context.engine import find_conversation, open_watched
+from moot.cli.context.engine import check_new, find_conversation, open_watched, purged
 from moot.cli.context.output import Out
 from moot.cli.context.references import copied, in_folder
 from moot.cli.download import provide_weights
@@ -184,6 +184,8 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     directory = request.directory or str(here())
     flags = request.flags
     named = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
+    if named is not None:
+        check_new(flags)
     existing = named and (await copy_of(engine.store.conversations, named) or named)
     answers = await _answers(engine, request, existing) if existing is not None else None
     await _check_not_waiting(engine, flags, existing)
@@ -205,6 +207,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
         on_busy=flags.on_busy,
         settings=settings,
         answers=answers,
+        temporary=flags.temporary,
     )
     if request.command is None:
         prompt = await with_references(engine, prompt, existing, output, piped=request.typed.piped)
@@ -213,6 +216,11 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     if request.chosen:
         await engine.store.conversations.update(submitted.conversation.id, settings=request.chosen)
     _say_where(submitted, named, existing, output)
+    async with purged([submitted.conversation.id], engine, output):
+        return await _follow(engine, submitted, settings, show, output)
+
+
+async def _follow(engine: Engine, submitted: Submitted, settings: JsonObject, show: Show, output: Output) -> int:
     follower = Follower(engine, output, show, stops=not submitted.steered)
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")

@@ -182,6 +182,10 @@ class CommandContext:
     """Folders that were allowed before the conversation exists, to be sent with the first prompt.
     None if the user interface doesn't support this.
     """
+    temporary: bool = False
+    """True to make new conversations temporary."""
+    started: list[str] = field(default_factory=list[str])
+    """Ids of the temporary conversations that were started here."""
     attended: bool = True
     """False in a channel, where people may not read files or fetch pages by mentioning them in a command."""
     stored: Callable[[Conversation], None] = lambda _: None

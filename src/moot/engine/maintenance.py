@@ -81,7 +81,8 @@ _BUSY_INTERVAL = 60.0
 
 
 async def finish_interrupted(store: Store) -> None:
-    """Continue interrupted purges and redactions."""
+    """Continue interrupted purges and redactions, and purge temporary conversations whose program did not end normally."""
+    await _apply(store, Retention())
     try:
         if await store.has_pending_erasure():
             for receipt in await store.erasure.finish():

@@ -221,6 +221,7 @@ def _conversation(
         agent_type=agent.agent_type,
         model=model,
         settings={"model": model} if model else {},
+        expires_at=0 if prompt.temporary else None,
         directory=directory,
         # a sub-agent gets no folder that its parent doesn't have
         allowed_uris=prompt.allowed_uris if parent is not None else first_folders(agent, owner, directory, prompt.allowed_uris),

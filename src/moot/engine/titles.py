@@ -42,6 +42,8 @@ async def generate_title(runtime: Runtime, run: Run) -> None:
     if (served := Served.of(run.settings)) is not None and served.plain:
         return  # programs may make many direct model calls and don't expect additional ones
     conversation = await store.conversations.get(run.conversation)
+    if conversation.expires_at is not None:
+        return  # it is not listed
     if conversation.title_source not in ("none", "first-line") or not await _is_first(runtime, run):
         return
     branch = for_model(await store.conversations.branch(run.conversation, head=run.message, limit=2))

@@ -185,6 +185,8 @@ class ConversationIn(In):
     """Absolute path; requires the `tools` scope. Defaults to the project's root or the server's working directory."""
     agent: Name = "default"
     model: Annotated[str, Field(max_length=200)] = ""
+    temporary: bool = False
+    """True = a conversation that is not listed or searched, and is permanently deleted 24 hours after its last prompt."""
 
 
 class ConversationChange(In):
@@ -192,6 +194,8 @@ class ConversationChange(In):
 
     title: Annotated[str, Field(max_length=200)] | None = None
     archived: bool | None = None
+    temporary: Literal[False] | None = None
+    """False = keep a temporary conversation."""
     pinned: bool | None = None
     """True = list the conversation before others."""
     tags: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=200)] | None = None

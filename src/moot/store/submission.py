@@ -22,7 +22,7 @@ from moot.store.tasks import jobs
 from moot.store.tree.conversations import insert_conversation
 from moot.types.canonical import Json, JsonObject, dumps, empty, loads
 from moot.types.chunk import abort, finish
-from moot.types.conversation import Conversation
+from moot.types.conversation import TEMPORARY_MS, Conversation
 from moot.types.event import Event
 from moot.types.exchange import Ending, Failure
 from moot.types.message import Message
@@ -172,6 +172,8 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
         return insert_conversation(transaction, wanted)
     if found.deleted_at is not None:
         raise NotFound(f"The conversation {found.id!r} is deleted.", fix=f"Restore it with `moot chat restore {found.id}`.")
+    if found.expires_at is not None:
+        transaction.execute("UPDATE conversation SET expires_at = ? WHERE no = ?", (transaction.now_ms + TEMPORARY_MS, found.no))
     if remember:
         settings = {**found.settings, "model": wanted.model}
         if not wanted.model:

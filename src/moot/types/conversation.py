@@ -143,6 +143,8 @@ def _is_valid(key: str, value: Json) -> bool:
             return isinstance(value, str) and value != ""
 
 
+TEMPORARY_MS = 24 * 3_600_000
+"""Time from the last prompt until a temporary conversation is purged, in milliseconds."""
 MOST_TAGS = 20
 """Maximum number of a conversation's tags."""
 _TAG = re.compile(r"[^\W_][\w-]{0,29}")
@@ -219,7 +221,10 @@ class Conversation:
     pinned_at: int | None = None
     """Time of pinning, in milliseconds since the epoch; None = not pinned."""
     expires_at: int | None = None
-    """Time after which a temporary conversation is purged, in milliseconds since the epoch; None = not temporary."""
+    """Time after which a temporary conversation is purged, in milliseconds since the epoch; None = not temporary.
+
+    In a new conversation, any number makes it temporary: the store sets the time. Sub-agents of a temporary conversation are temporary too.
+    """
     grants: tuple[Grant, ...] = ()
     """Permissions for the rest of the conversation. Answers create grants; `Grants.revoke` removes them."""
     tags: tuple[str, ...] = ()
@@ -347,12 +352,13 @@ class Conversations(Protocol):
         settings: JsonObject | None = None,
         pinned: bool | None = None,
         tags: Iterable[str] | None = None,
+        keep: bool = False,
         touch: bool = False,
     ) -> Conversation:
         """Set the given fields; `agent` is (agent, agent_type). `touch` sets the last activity to now.
 
         `settings` are merged into `Conversation.settings`; None removes a key. `model` is stored there too.
-        `tags` replaces all tags. Raise UsageError if a tag is invalid.
+        `tags` replaces all tags. Raise UsageError if a tag is invalid. `keep` makes a temporary conversation and its sub-agents permanent.
         Agent and model set here are kept: a run in progress does not replace them with its own.
         """
         ...

@@ -131,6 +131,8 @@ class Prompt:
     """The run that started this one as a sub-agent. A new conversation becomes a child of its conversation."""
     parent_tool_call: str | None = None
     """Id of the tool call that started this run as a sub-agent."""
+    temporary: bool = False
+    """True to make a new conversation temporary; see `Conversation.expires_at`."""
     user: str | None = None
     """Id of the submitter, who can use only their own conversations and owns new ones. None = the person at this machine, unlimited."""
     due: Due | TaskDue | None = None

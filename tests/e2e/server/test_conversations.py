@@ -65,6 +65,18 @@ async def test_conversations_are_pinned_and_tagged(server: LiveServer) -> None:
     assert (changed["pinned_at"], changed["tags"]) == (None, [])
 
 
+async def test_a_temporary_conversation_is_hidden_until_it_is_kept(server: LiveServer) -> None:
+    made = await began(server, temporary=True)
+    path = f"/api/conversations/{made['id']}"
+    assert made["expires_at"] > made["created_at"]
+    await sent(server.client, "POST", f"{path}/messages", {"text": "Go", "client_id": "a"}, 202)
+    assert (await got(server.client, "/api/conversations"))["data"] == []
+    assert (await sent(server.client, "PATCH", path, {"temporary": True}, 422))["detail"]
+    kept = await sent(server.client, "PATCH", path, {"temporary": False})
+    assert kept["expires_at"] is None
+    assert [item["id"] for item in (await got(server.client, "/api/conversations"))["data"]] == [made["id"]]
+
+
 async def test_the_list_is_filtered_by_agent_model_date_and_calls_of_programs(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="Hello.", times=0)], agents={"default": Agent(), "reviewer": Agent("reviewer")}) as server:
         plain = await began(server, title="Plain")

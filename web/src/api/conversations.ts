@@ -45,7 +45,14 @@ export const conversations = {
   get: (id: string, signal?: AbortSignal) => api.get<Conversation>(at(id), { signal }),
   change: (
     id: string,
-    changes: Partial<{ title: string; settings: Record<string, unknown>; head: string; model: string; agent: string }>,
+    changes: Partial<{
+      title: string
+      settings: Record<string, unknown>
+      head: string
+      model: string
+      agent: string
+      temporary: false
+    }>,
   ) => api.patch<Conversation>(at(id), changes),
   messages: async (id: string, cursor: string | null, limit: number, signal?: AbortSignal): Promise<MessagePage> => {
     const page = await api.get<Page<StoredMessage>>(`${at(id)}/messages`, { query: { cursor, limit }, signal })

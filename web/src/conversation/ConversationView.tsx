@@ -25,6 +25,7 @@ import { notifyError } from '@/ui/toasts'
 
 const SidePanel = deferred(() => import('@/conversation/panel/SidePanel'))
 const Raw = deferred(() => import('@/conversation/Raw'))
+const Temporary = deferred(() => import('@/conversation/Temporary'))
 const Undo = deferred(() => import('@/conversation/Undo'))
 const Replay = deferred(() => import('@/conversation/replay/Replay'))
 const NOTHING_PLAYED: Played = { messages: [], live: null }
@@ -130,6 +131,7 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
             replay={() => setReplay(NOTHING_PLAYED)}
           />
         )}
+        {conversation?.expires_at && <Temporary conversation={conversation} onKept={() => void session.sync()} />}
         <AroundProvider value={around}>
           <Runtime session={session} messages={shown} busy={busy && !early && !replay} send={send}>
             {state.loading && !messages.length && (

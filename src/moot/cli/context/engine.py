@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,10 +11,11 @@ import anyio
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import apply, configured_loader, here
 from moot.cli.context.references import find_in, live_statuses
+from moot.cli.options import RunFlags
 from moot.config.loader import Loaded, Loader
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
-from moot.errors import ConfigError
+from moot.errors import Busy, ConfigError, StoreError, UsageError
 from moot.runtime.configuration import log_change
 from moot.store.tree.lists import ListFilter, with_listed_names
 from moot.types.conversation import Conversation, Page
@@ -89,3 +90,34 @@ async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Pag
             pinned_first=wanted.pinned_first,
         )
         return shown, await live_statuses(engine)
+
+
+def check_new(flags: RunFlags) -> None:
+    """Raise UsageError if `--temporary` is given for an existing conversation."""
+    if flags.temporary:
+        raise UsageError("--temporary applies only to new conversations.", fix="Leave out the option, or start a conversation.")
+
+
+@asynccontextmanager
+async def purged(conversations: Sequence[str], engine: Engine, output: Output) -> AsyncGenerator[None, None]:
+    """Purge those of the conversations that are temporary after the block. The sequence may grow meanwhile.
+
+    A conversation with an unfinished run, such as one that continues in the background, is purged when it expires.
+    """
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _purge_temporary(conversations, engine, output)
+
+
+async def _purge_temporary(conversations: Sequence[str], engine: Engine, output: Output) -> None:
+    for id in conversations:
+        found = await engine.store.conversations.by_client_id(id)
+        if found is None or found.expires_at is None:
+            continue
+        try:
+            await engine.store.erasure.purge([found.id])
+            output.say("moot: the temporary conversation was deleted", "dim")
+        except (Busy, StoreError) as error:
+            output.say(f"moot: the temporary conversation is deleted later: {error.message}", "yellow")

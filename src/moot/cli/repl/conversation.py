@@ -259,7 +259,7 @@ class InteractiveConversation:
     async def _submit(self, prompt: Prompt, command: Send | None = None) -> Submitted:
         context = self.context
         prompt = prompt_of(context, command or Send(""), prompt)
-        prompt = replace(prompt, settings={**prompt.settings, "attended": True})
+        prompt = replace(prompt, settings={**prompt.settings, "attended": True}, temporary=context.temporary)
         if context.conversation is None:
             prompt = replace(prompt, allowed_uris=with_folders((), context.directory, context.further_folders or ()))
         waiting = await self._waiting_run()
@@ -267,6 +267,8 @@ class InteractiveConversation:
         if waiting is not None and (await self._engine.store.records.run(waiting)).status == "cancelled":
             self._view.notice("The run that was waiting for your answer was cancelled, because you sent another prompt.")
         context.take_folders()
+        if submitted.conversation.expires_at is not None and submitted.conversation.id not in context.started:
+            context.started.append(submitted.conversation.id)
         if self.conversation is not None and not self.conversation.directory and submitted.conversation.directory:
             self._view.notice(in_folder(submitted.conversation))
         if self.conversation is not None and self.conversation.id != submitted.conversation.id:

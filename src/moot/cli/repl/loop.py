@@ -13,7 +13,7 @@ import anyio
 from moot.cli.console.lines import debugging, write_notes
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.context.configuration import configured_loader, here
-from moot.cli.context.engine import open_watched
+from moot.cli.context.engine import open_watched, purged
 from moot.cli.terminal.foreground import Foreground, foreground
 from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
 from moot.cli.welcome.check import ensure_model, needs_main_model
@@ -76,6 +76,7 @@ async def run_repl(
     allowed: Sequence[str] = (),
     yes: bool = False,
     directory: str = "",
+    temporary: bool = False,
 ) -> int:
     """Continue the conversation with this ID (None for a new one) until the user leaves. Return the exit code.
 
@@ -90,6 +91,7 @@ async def run_repl(
             await ensure_model(loader, output, yes=yes)
     async with _bound_to(link), open_watched(loader, output) as engine:
         context = CommandContext(engine, directory or str(here()), overrides=overrides, further_folders=list(allowed))
+        context.temporary = temporary
         if conversation is not None and allowed:
             existing = await engine.store.conversations.get(conversation)
             existing = await copy_of(engine.store.conversations, existing) or existing
@@ -114,6 +116,10 @@ async def run_repl(
             link.detach()
             await attribute(f"{_BACKGROUND}:finish")(engine)
             return 0
+        async with purged(context.started, engine, output):
+            pass
+    if temporary:
+        return exit_code
     if context.conversation is not None and not exit_code:
         output.say(f"To continue: moot chat continue {context.conversation[:13]}", "dim")
     return exit_code

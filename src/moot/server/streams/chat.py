@@ -83,6 +83,8 @@ class ChatIn(BaseModel):
     """Directory of a new conversation; requires the scope `tools`. Defaults to the project's root or the server's working directory."""
     project: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Id or name of the project of a new conversation. Defaults to the project whose root contains the folder."""
+    temporary: bool = False
+    """True = a new conversation is temporary: not listed or searched, and permanently deleted 24 hours after its last prompt."""
     on_busy: OnBusy = "reject"
     references: bool = False
     """Attach what the last text of a user message refers to with `@`, such as files in the conversation's folder. Requires the scope
@@ -285,9 +287,9 @@ async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conve
             messages.append(Message(new_id(), "assistant", parts, dict(BY_CLIENT), client_id=message.id))
     directory = request.directory or default_directory(caller.owner_id)
     allowed = first_folders(find_agent(engine.runtime.settings, request.agent or "default", {}, directory), caller.owner_id, directory)
-    found = conversation or await caller.store.conversations.create(
-        Conversation(new_id(), project=request.project or "", client_id=request.id, directory=directory, allowed_uris=allowed)
-    )
+    expires = 0 if request.temporary else None
+    new = Conversation(new_id(), project=request.project or "", client_id=request.id, directory=directory, allowed_uris=allowed)
+    found = conversation or await caller.store.conversations.create(replace(new, expires_at=expires))
     await caller.store.tree.graft(found.id, None, messages)
     return await caller.store.conversations.get(found.id)
 
@@ -331,6 +333,7 @@ def _prompt(
         answers=answers,
         directory=request.directory or "",
         project=request.project or "",
+        temporary=request.temporary,
         agent=request.agent,
         model=request.model,
         mode=request.mode,

@@ -45,7 +45,7 @@ _HIT: LiteralString = f"SELECT s.no, c.title, s.at, {MESSAGE}"
 _HIT_TABLES: LiteralString = (
     " FROM json_each(?) AS e CROSS JOIN search AS s ON s.no = e.value"
     " JOIN conversation AS c ON c.no = s.conversation JOIN message AS m ON m.no = s.message"
-    " WHERE c.deleted_at IS NULL AND m.deleted_at IS NULL"
+    " WHERE c.deleted_at IS NULL AND c.expires_at IS NULL AND m.deleted_at IS NULL"
 )
 _ORIGINAL: LiteralString = (
     "SELECT 1 FROM import_identity AS i JOIN import_identity AS o ON o.identity = i.identity AND o.is_copy = 0"

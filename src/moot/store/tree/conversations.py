@@ -20,16 +20,16 @@ from moot.store.tree.branches import branch_rows, first_rows
 from moot.store.tree.lists import ListFilter, choices, page
 from moot.store.tree.projects import default_project_id, ensure_project, project_for_directory
 from moot.types.canonical import JsonObject, dumps
-from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, Page, check_tags
+from moot.types.conversation import DEFAULT_PROJECT, TEMPORARY_MS, Conversation, ListChoices, Page, check_tags
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.token import LOCAL_USER
 
-_AT_WORK = (
+_BELOW: LiteralString = (
     "WITH RECURSIVE below (no, id) AS (SELECT no, id FROM conversation WHERE no = ?"
     " UNION SELECT c.no, c.id FROM conversation AS c JOIN below AS b ON c.parent_id = b.id)"
-    f" SELECT 1 FROM run AS r WHERE r.conversation IN (SELECT no FROM below) AND {IS_AT_WORK} LIMIT 1"
 )
+_AT_WORK = f"{_BELOW} SELECT 1 FROM run AS r WHERE r.conversation IN (SELECT no FROM below) AND {IS_AT_WORK} LIMIT 1"
 _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
 
 
@@ -54,6 +54,9 @@ def insert_conversation(transaction: Transaction, wanted: Conversation) -> Conve
     place = wanted.directory, wanted.owner
     project = ensure_project(transaction, wanted.project, wanted.owner) if wanted.project else project_for_directory(transaction, *place)
     value = replace(wanted, project=project, created_at=created, updated_at=wanted.updated_at or created)
+    above = transaction.row("SELECT expires_at FROM conversation WHERE id = ?", (wanted.parent,)) if wanted.parent else None
+    if wanted.expires_at is not None or (above is not None and above[0] is not None):
+        value = replace(value, expires_at=now + TEMPORARY_MS)
     columns = CONVERSATION_COLUMNS.replace("no, ", "", 1)
     no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
     transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
@@ -159,6 +162,7 @@ class ConversationTree:
         settings: JsonObject | None = None,
         pinned: bool | None = None,
         tags: Iterable[str] | None = None,
+        keep: bool = False,
         touch: bool = False,
     ) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
@@ -180,6 +184,9 @@ class ConversationTree:
             if model is not None and origin is not None and "model" not in origin:  # an old import; its answers keep their model
                 origin = {**origin, "model": found.model}
             facts |= _mark(transaction, found, archived, pinned, tags)
+            if keep and found.expires_at is not None:
+                facts["temporary"] = False
+                transaction.execute(f"{_BELOW} UPDATE conversation SET expires_at = NULL WHERE no IN (SELECT no FROM below)", (found.no,))
             if facts:
                 transaction.add(found.no, (Event("meta", body=facts),))
             transaction.execute(

@@ -69,6 +69,7 @@ def fork(id: str, message: str | None, title: str, new: str, events: Events, own
             settings=source.settings,
             owner=source.owner,
             tags=source.tags,
+            expires_at=source.expires_at,
         ),
     )
     transaction.add(made.no, (Event("tree", body={"op": "fork", "conversation": id, "message": rows[-1][0]}),))

@@ -1,5 +1,5 @@
 import { clsx } from 'clsx'
-import { Bot, ChevronDown, Cpu, Folder, ShieldCheck } from 'lucide-react'
+import { Bot, ChevronDown, Cpu, Folder, ShieldCheck, Timer } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react'
 import { useSession } from '@/app/session'
 import { useProjects } from '@/data/projects'
@@ -13,6 +13,8 @@ export interface Choice {
   mode: string
   /** The project of a new conversation. Empty means the project of its folder. */
   project: string
+  /** True to make a new conversation temporary. */
+  temporary: boolean
 }
 
 interface Props {
@@ -98,6 +100,20 @@ export function Pickers({ isNew, conversation, choice, mode, choose }: Props) {
         chosen={choice.mode || mode}
         choose={(mode) => choose({ mode })}
       />
+      {isNew && (
+        <button
+          type="button"
+          role="switch"
+          aria-checked={choice.temporary}
+          aria-label={text.temporary.title}
+          title={text.temporary.about}
+          onClick={() => choose({ temporary: !choice.temporary })}
+          className="flex h-8 min-w-0 cursor-pointer items-center gap-1.5 rounded-full px-2.5 text-sm text-muted hover:bg-hover hover:text-ink aria-checked:bg-accent-soft aria-checked:text-accent max-md:h-11 max-md:min-w-11 max-md:justify-center"
+        >
+          <Timer size={15} aria-hidden className="shrink-0" />
+          <span className="@max-lg:hidden">{text.temporary.title}</span>
+        </button>
+      )}
     </>
   )
 }

@@ -24,8 +24,9 @@ export function useChoice(
         model: conversation.origin && !('events' in conversation.origin) ? '' : conversation.model,
         mode: '',
         project: conversation.project,
+        temporary: conversation.expires_at !== null,
       }
-    : { agent: 'default', model: '', mode: '', project: '', ...stored() }
+    : { agent: 'default', model: '', mode: '', project: '', temporary: false, ...stored() }
   // an agent chosen for an existing conversation answers with its own model
   const choice = { ...before, ...(conversation && chosen.agent !== undefined && { model: '' }), ...chosen }
   const id = conversation?.id

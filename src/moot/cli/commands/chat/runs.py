@@ -15,7 +15,7 @@ from moot.cli.console.format import age, print_table
 from moot.cli.console.output import Output
 from moot.cli.console.results import brief
 from moot.cli.context.configuration import here
-from moot.cli.context.engine import find_conversation, opened, opened_at
+from moot.cli.context.engine import check_new, find_conversation, opened, opened_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
@@ -57,7 +57,8 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
     overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, detail=flags.detail, tools=named)
     allowed = chosen_folders(map(str, flags.allow or ()), str(here()))
     repl = _LOOPS.load("terminal")
-    return await repl(conversation, output, prompt=parts, overrides=overrides, allowed=allowed, yes=flags.yes, directory=directory)
+    place = {"allowed": allowed, "directory": directory, "temporary": flags.temporary}
+    return await repl(conversation, output, prompt=parts, overrides=overrides, yes=flags.yes, **place)
 
 
 Words = Annotated[str, Parameter(metavar="PROMPT", help="Text of the prompt, with or without quotes. Standard input is appended.")]
@@ -84,6 +85,7 @@ async def continue_(
     typed = gather(" ".join(prompt) or None, file or [], output, needed=False)
     if typed and again:
         raise UsageError("--again does not take a prompt.", fix=f"moot chat continue {conversation} --again")
+    check_new(flags)
     if stays(flags, shown, output) and not again:
         async with opened(output) as engine:
             found = await find_conversation(engine, conversation, str(here()))

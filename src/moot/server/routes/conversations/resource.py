@@ -189,6 +189,7 @@ async def create_conversation(server: CurrentServer, caller: Chatter, attempt: C
             agent=body.agent,
             agent_type=agent_type,
             model=body.model,
+            expires_at=0 if body.temporary else None,
             directory=directory,
             allowed_uris=first_folders(agent, caller.owner_id, directory),
         )
@@ -318,7 +319,14 @@ async def _change(server: Server, caller: Caller, found: Conversation, body: Con
     if change is not None:
         await change.store(conversations, found.id)
     await conversations.update(
-        found.id, agent=agent, model=body.model, archived=body.archived, project=project, pinned=body.pinned, tags=tags
+        found.id,
+        agent=agent,
+        model=body.model,
+        archived=body.archived,
+        project=project,
+        pinned=body.pinned,
+        tags=tags,
+        keep=body.temporary is False,
     )
     server.engine.runtime.hub.touch(found.id)
 

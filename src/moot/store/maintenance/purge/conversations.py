@@ -42,19 +42,25 @@ def prompts(queries: Queries, conversations: Iterable[int]) -> set[str]:
 
 
 _DAY = 86_400_000  # ms
+_TEMPORARY = (  # interrupted runs don't keep a temporary conversation, because its program has ended
+    f"SELECT {CONVERSATION} FROM conversation WHERE expires_at < ? AND NOT EXISTS (SELECT 1 FROM conversation AS p"
+    " WHERE p.id = conversation.parent_id AND p.expires_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM run AS r"
+    " WHERE r.conversation = conversation.no AND (r.status = 'running' OR r.status = 'waiting' AND r.owner IS NOT NULL)) ORDER BY no"
+)
 
 
 def expired(queries: Queries, rules: Retention, now: int) -> list[Expiry]:
     """Return conversations to delete or purge, except those with an unfinished run. Sub-conversations follow their parent, unless they were
     deleted separately."""
     names: dict[str, str] = dict(queries.execute("SELECT id, name FROM project").fetchall())
+    over = [Expiry(conversation_of(row), "purge", "temporary") for row in queries.execute(_TEMPORARY, (now,))]
     if not (rules.trash_days or rules.keep_days or rules.archived_days or rules.projects):
-        return []
+        return over
     found: Any = queries.execute(
-        f"SELECT {CONVERSATION} FROM conversation WHERE (parent_id IS NULL OR deleted_at IS NOT NULL) AND NOT EXISTS"
+        f"SELECT {CONVERSATION} FROM conversation WHERE expires_at IS NULL AND (parent_id IS NULL OR deleted_at IS NOT NULL) AND NOT EXISTS"
         " (SELECT 1 FROM run WHERE conversation = no AND status IN ('queued', 'running', 'waiting', 'interrupted')) ORDER BY no"
     )
-    expiries: list[Expiry] = []
+    expiries = over
     for row in found:
         conversation = conversation_of(row)
         keeping = rules.projects.get(conversation.project) or rules.projects.get(names.get(conversation.project, "")) or rules

@@ -32,6 +32,7 @@ from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.scanner import StoreScanner
 from moot.store.maintenance.vacuum import empty_log, rewrite_database
 from moot.store.search.indexer import merge_some
+from moot.store.stats.reports import AnswerStats
 from moot.store.tree.conversations import ConversationTree
 from moot.types.crash import point
 from moot.types.ids import Clock
@@ -83,6 +84,8 @@ class Eraser:
             return work.receipt
         if not work.conversations:
             raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
+        if any(one.expires_at is not None for one in found.values()):  # their usage stays in the sums
+            await AnswerStats(self._writer, self._reader).count()
         async with alone(self._state, self._turn), self._mirrors(work):
             work = await self._writer.write(partial(_hidden, work), sync=True)
             return await self._work(work, tell or silent)
