@@ -204,7 +204,7 @@ export const english = {
 
   temporary: {
     title: 'Temporary',
-    about: 'Temporary: not listed or searched, and deleted when you close it',
+    about: 'Not listed or searched, and permanently deleted when you close it, or after 24 hours',
     note: (time: string) => `Temporary conversation. It will be permanently deleted when you close it, or at ${time}.`,
     keep: 'Keep',
     kept: 'The conversation is kept',
