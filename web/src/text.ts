@@ -204,8 +204,8 @@ export const english = {
 
   temporary: {
     title: 'Temporary',
-    about: 'Not listed or searched, and permanently deleted when you close it, or after 24 hours',
-    note: (time: string) => `Temporary conversation. It will be permanently deleted when you close it, or at ${time}.`,
+    about: 'Not listed or searched, and permanently deleted after 24 hours',
+    note: (time: string) => `Temporary conversation. It will be permanently deleted on ${time}.`,
     keep: 'Keep',
     kept: 'The conversation is kept',
     close: 'Close and delete',

@@ -239,8 +239,8 @@ export const chinese: Text = {
 
   temporary: {
     title: '临时',
-    about: '不会出现在列表和搜索中，关闭后或 24 小时后将被永久删除',
-    note: (time) => `临时对话。关闭后或${spaced(time)}将被永久删除。`,
+    about: '不会出现在列表和搜索中，24 小时后将被永久删除',
+    note: (time) => `临时对话。将于${spaced(time)}被永久删除。`,
     keep: '保留',
     kept: '对话已保留',
     close: '关闭并删除',

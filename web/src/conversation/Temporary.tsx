@@ -29,7 +29,7 @@ export default function Temporary({ conversation, onKept }: { conversation: Conv
   }
 
   return (
-    <div className="mx-3 mb-1 flex flex-wrap items-center gap-x-3 gap-y-1 rounded-xl bg-accent-soft px-3 py-1.5 text-xs sm:mx-5">
+    <div className="mx-3 mt-2 mb-1 flex flex-wrap items-center gap-x-3 gap-y-1 rounded-xl bg-accent-soft px-3 py-1.5 text-xs sm:mx-5">
       <Timer size={15} aria-hidden className="shrink-0 text-accent" />
       <p className="min-w-40 grow">{text.temporary.note(moment(expires_at ?? 0))}</p>
       <div className="flex gap-2">
