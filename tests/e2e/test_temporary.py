@@ -51,7 +51,7 @@ def test_a_temporary_conversation_in_the_terminal_ends_with_it(moot: MootProcess
     screen = PtyScreen(moot, "chat", "new", "--temporary", f"about the {WORD}", columns=100)
     screen.wait_for("Certainly.")
     assert listed(moot) == []
-    screen.send("exit\n")
+    screen.send("\x04")  # Ctrl+D
     screen.wait_for("the temporary conversation was deleted")
     assert screen.wait_exit() == 0
     assert moot.run("search", WORD, "--json").stdout.count(b'"message"') == 0
