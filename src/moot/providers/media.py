@@ -1,4 +1,4 @@
-"""Image generation and transcription, with OpenAI's endpoints for them or with a model that outputs images or accepts audio."""
+"""Image generation, transcription and embeddings, with OpenAI's endpoints for them or with a model that outputs images or accepts audio."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.convert.dialects import openai_media
 from moot.errors import ProviderError, UsageError
 from moot.guard.urls import Policy, fetch
 from moot.providers.http import HttpProvider
-from moot.types.canonical import dumps
+from moot.types.canonical import JsonObject, dumps, loads_object
 from moot.types.chunk import Chunk
 from moot.types.context import Choice
 from moot.types.event import Raw
@@ -60,6 +60,19 @@ async def transcribe(choice: Choice, sound: Media, language: str = "") -> MediaC
         return _made(choice, heard, _text(heard.chunks).strip())
 
     return _answering("transcript", choice, [text_part(instructions), _file(sound)], made)
+
+
+async def embed(choice: Choice, fields: JsonObject) -> JsonObject:
+    """Send a request for embeddings and return the response. Raise UsageError if the provider has no embeddings, or ProviderError."""
+    provider = choice.provider
+    if not choice.dialect.name.startswith("openai-") or not isinstance(provider, HttpProvider):
+        raise UsageError(f"The provider {provider.name!r} has no endpoint for embeddings.", fix="Use a model of another provider.")
+    answer = await provider.ask("/embeddings", dumps({**fields, "model": choice.model.wire_name}))
+    try:
+        return loads_object(answer)
+    except ValueError as error:
+        fix = "Check the provider's base_url."
+        raise ProviderError("The answer is not valid JSON.", fix=fix, kind="protocol", raw=answer[:1000]) from error
 
 
 async def _drawn(choice: Choice, heard: MediaResponse, urls: Sequence[str], text: str) -> MediaResult:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from moot.convert.history import CHARACTERS
 from moot.errors import UsageError
-from moot.providers.embedding.endpoint import embed
+from moot.providers.media import embed
 from moot.providers.weights.manifest import EMBEDDING
 from moot.server.auth import Chatter
 from moot.server.dialects.bodies import EMBEDDINGS_ANSWER, EMBEDDINGS_BODY

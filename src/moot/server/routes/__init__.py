@@ -3,6 +3,7 @@
 from moot.server.dialects import ROUTERS as DIALECTS
 from moot.server.routes.approvals import router as approvals
 from moot.server.routes.blobs import router as blobs
+from moot.server.routes.blobs import transcriptions_router as transcriptions
 from moot.server.routes.catalogues import router as deciding
 from moot.server.routes.commands import router as commands
 from moot.server.routes.conversations.chat import router as chat
@@ -41,7 +42,6 @@ from moot.server.routes.settings.tokens import login_router as login
 from moot.server.routes.settings.tokens import router as tokens
 from moot.server.routes.stats import edits_router as edits
 from moot.server.routes.stats import router as stats
-from moot.server.routes.transcriptions import router as transcriptions
 from moot.server.routes.webhooks import outgoing_router as outgoing_webhooks
 from moot.server.routes.webhooks import router as webhooks
 
