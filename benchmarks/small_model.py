@@ -1,4 +1,4 @@
-"""How many of the sixty tasks in `small_tasks.py` a model solves, with the agent `local`, in a folder prepared for them.
+"""Number of tasks in `small_tasks.py` that a model solves with the agent `local`, in a folder prepared for them.
 
     python benchmarks/small_model.py [--model NAME@PROVIDER] [--only KIND] [--half tuned|held-out] [--seed 1] [--json] [--show]
 

@@ -21,9 +21,11 @@ KINDS: tuple[Kind, ...] = ("plain", "code", "read", "list", "find", "two-step")
 CODE_SECONDS = 10.0
 
 FILES = {
-    "README.md": "# Harbor\n\nHarbor plans the watering of a small greenhouse. It reads the sensors every 15 minutes and opens the valves.\n\n"
+    "README.md": "# Harbor\n\nHarbor plans the watering of a small greenhouse. It reads the sensors every 15 minutes and opens the "
+    "valves.\n\n"
     "## Install\n\nRun `python -m harbor install`. You need Python 3.10 or newer.\n\nLicense: MIT. Maintainer: Ines Roth.\n",
-    "notes.txt": "Meeting on 4 March\n\n- The pump arrives on Tuesday.\n- Karl orders 30 bags of soil.\n- Next meeting: 18 March in room B12.\n",
+    "notes.txt": "Meeting on 4 March\n\n- The pump arrives on Tuesday.\n- Karl orders 30 bags of soil.\n- "
+    "Next meeting: 18 March in room B12.\n",
     "todo.txt": "1. Pay the gardener.\n2. Send the parcel. The delivery address is in letters/bruno.txt.\n",
     "config.ini": "[server]\nhost = 127.0.0.1\nport = 8417\n\n[log]\nlevel = warning\nfile = harbor.log\n",
     "test.ini": "[server]\nhost = 127.0.0.1\nport = 9020\n",
@@ -34,7 +36,8 @@ FILES = {
     "src/alarm.py": 'import smtplib\n\nLIMIT_CELSIUS = 38\n\n\ndef send_alarm(text):\n    """Send the text by e-mail to the gardener."""\n'
     '    with smtplib.SMTP("localhost") as server:\n        server.sendmail("harbor@example.org", ["gardener@example.org"], text)\n',
     "docs/install.md": "# Install\n\nCopy the folder to the small computer and connect it to the power supply.\n",
-    "docs/sensors.md": "# Sensors\n\nThere are two kinds of sensors: one measures the moisture of the soil, the other the temperature of the air.\n",
+    "docs/sensors.md": "# Sensors\n\nThere are two kinds of sensors: one measures the moisture of the soil, the "
+    "other the temperature of the air.\n",
     "docs/valves.md": "# Valves\n\nThe valves need a pressure of 2.5 bar. Clean them once a month.\n",
     "data/plants.csv": "name,water_ml\nbasil,250\nmint,400\ntomato,900\n",
     "data/readings.csv": "time,moisture\n08:00,0.41\n08:15,0.39\n",
@@ -190,7 +193,7 @@ _LIST = (
     _task("How many files are in the folder letters?", r"\b(3|three)\b"),
     _task("Show me the names of the files in src.", files=_SOURCES),
     _task("Is there a file plan.txt in the folder docs?", r"\bno\b|\bnot\b|n't\b", forbids=(r"^yes",)),
-    _task("Which folders are here?", r"\bsrc\b", r"\bdocs\b", r"\bdata\b", r"\bletters\b"),
+    _task("Which folders are here?", r"\bsrc\b", r"\bdocs\b", r"\bdata\b", r"\bletters\b", forbids=(r"\.(md|txt|ini)\b",)),
     _task("Does the folder data contain a JSON file? Which one?", r"staff\.json"),
     _task("ls letters", files=_LETTERS),
     _task("What's inside the src directory?", files=_SOURCES),
@@ -210,8 +213,12 @@ _FIND = (
 _TWO_STEP = (
     _task("Find the letter that mentions Lisbon and tell me when its writer returns.", r"9 June|June 9"),
     _task("Read todo.txt. Which delivery address does the letter named there give?", r"14 Mill Lane"),
-    _task("Which ports are set in config.ini and in test.ini?", r"\b8417\b", r"\b9020\b"),
-    _task("Find the CSV file about plants and tell me which plant needs the most water.", r"tomato", forbids=(r"(basil|mint) needs the most",)),
+    _task(
+        "Which ports are set in config.ini and in test.ini?", r"\b8417\b", r"\b9020\b", forbids=(r"config\.ini((?!test\.ini).)*\b9020\b",)
+    ),
+    _task(
+        "Find the CSV file about plants and tell me which plant needs the most water.", r"tomato", forbids=(r"(basil|mint) needs the most",)
+    ),
     _task("Find the file that defines open_valve and tell me the default number of seconds.", r"\b45\b"),
     _task("List the folder letters, then tell me what the first letter asks for.", r"ladder"),
     _task("Look for the page about valves in docs. Which pressure do they need?", r"2\.5"),

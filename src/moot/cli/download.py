@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moot.cli.console.format import format_bytes
+from moot.cli.console.format import format_bytes, print_table
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.plain import confirm
 from moot.config.settings import Settings
-from moot.errors import UsageError
+from moot.errors import MootError, UsageError
 from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.providers.status import TestAnswer, answer_json
 from moot.providers.status import check_model as ask_with
 from moot.providers.weights.files import weights_path
 from moot.providers.weights.manifest import MANIFEST
+from moot.types.canonical import JsonObject
 
 if TYPE_CHECKING:
     from moot.providers.weights.pull import Offer
@@ -40,7 +42,7 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
     if choice.provider.name == "local":
         name, home = choice.model.id.model, providers.settings.home
         if _is_missing(name, home):
-            attribute(_CHECK_MACHINE)(MANIFEST[name].size)
+            attribute(_CHECK_MACHINE)(MANIFEST[name].memory)
             await fetch(name, home, output, consent=consent)
 
 
@@ -71,6 +73,46 @@ async def try_model(settings: Settings, model: str, output: Output, *, as_json: 
     if found.note:
         output.say(f"note: {found.note}", "yellow")
     return 0
+
+
+def embedded_json(home: Path) -> list[JsonObject]:
+    """Return the embedded models that can be downloaded, each with its size, its memory, and a reason if it can't run on this machine."""
+
+    def problem(memory: int) -> str:
+        try:
+            attribute(_CHECK_MACHINE)(memory)
+        except MootError as error:
+            return error.message
+        return ""
+
+    return [
+        {
+            "name": weights.name,
+            "title": weights.title,
+            "license": weights.license,
+            "size": weights.size,
+            "memory": weights.memory,
+            "installed": weights_path(weights.name, home) is not None,
+            "problem": problem(weights.memory),
+        }
+        for weights in MANIFEST.values()
+    ]
+
+
+def print_embedded(models: Sequence[JsonObject], output: Output) -> None:
+    """Print a table of the embedded models."""
+    rows = [
+        [
+            str(model["name"]),
+            *(format_bytes(size) if isinstance(size := model[key], int) else "?" for key in ("size", "memory")),
+            str(model["license"]),
+            str(model["problem"]) or ("installed" if model["installed"] else "can run on this machine"),
+        ]
+        for model in models
+    ]
+    output.line("")
+    output.line("Embedded models. To download one: moot models pull NAME")
+    print_table(output, ["NAME", "DOWNLOAD", "MEMORY", "LICENSE", "STATE"], rows)
 
 
 def _is_missing(name: str, home: Path) -> bool:

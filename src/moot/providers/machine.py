@@ -12,8 +12,6 @@ from moot.errors import ProviderError
 
 INSTEAD = "You can also use Ollama (https://ollama.com), an API key, or the demo provider (-m demo), which is scripted."
 _CPU_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi2"})
-_MEMORY_OVERHEAD = 300 << 20
-"""Bytes that llama.cpp needs in addition to the weights, for a context of 8k (measured: 805 MB in total for 491 MB of weights)."""
 
 
 def cannot(reason: str, fix: str = "") -> ProviderError:
@@ -21,8 +19,11 @@ def cannot(reason: str, fix: str = "") -> ProviderError:
     return ProviderError(f"The embedded model can't run here: {reason}.", fix=f"{fix} {INSTEAD}".strip())
 
 
-def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
-    """Raise ProviderError for the first missing requirement. `proc` is the path of Linux's `/proc`."""
+def check_machine(memory: int, proc: Path = Path("/proc")) -> None:
+    """Raise ProviderError for the first missing requirement.
+
+    `memory` is the number of bytes that the model needs, and `proc` the path of Linux's `/proc`.
+    """
     if importlib.util.find_spec("xllamacpp") is None:
         if sys.platform == "linux" and platform.libc_ver()[0] != "glibc":
             raise cannot("xllamacpp has no wheel for musl (Alpine)")
@@ -35,9 +36,8 @@ def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
     if flags and (missing := sorted(_CPU_FLAGS.difference(flags))):
         raise cannot(f"this processor lacks {', '.join(missing)}")
     available = _value(proc / "meminfo", "MemAvailable").split()
-    if available and int(available[0]) << 10 < weights_size + _MEMORY_OVERHEAD:
-        needed = (weights_size + _MEMORY_OVERHEAD) >> 20
-        raise cannot(f"it needs about {needed} MB of memory, but only {int(available[0]) >> 10} MB are free", "Close other programs.")
+    if available and int(available[0]) << 10 < memory:
+        raise cannot(f"it needs about {memory >> 20} MB of memory, but only {int(available[0]) >> 10} MB are free", "Close other programs.")
 
 
 def import_failed(message: str) -> ProviderError:

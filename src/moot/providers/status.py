@@ -38,7 +38,7 @@ def _facts(name: str, providers: Providers, silent: set[str]) -> JsonObject:
     missing: str | None = None
     if name == "local":
         try:
-            check_machine(find(DEFAULT).size)
+            check_machine(find(DEFAULT).memory)
         except MootError as error:
             missing = error.advice()
     ready = "not running" if name in silent else "can't run here" if missing else "available"

@@ -5,6 +5,7 @@ import dataclasses
 import fcntl
 import hashlib
 import os
+import re
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -273,7 +274,7 @@ async def test_an_installed_file_is_not_downloaded_again(tmp_path: Path) -> None
 
 
 def test_an_unknown_name_is_reported_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"qwen2\.5-coder-0\.5b, smollm2-135m"):
+    with pytest.raises(UsageError, match=r"qwen2\.5-coder-0\.5b, .*smollm2-135m"):
         find("gpt-5")
 
 
@@ -282,7 +283,18 @@ def test_the_pieces_of_an_entry_add_up_to_its_file(name: str) -> None:
     entry = MANIFEST[name]
     assert isinstance(entry.sources[0], HubFile)
     assert all(len(hash) == 64 for hash in [entry.sha256, *(wheel.sha256 for wheel in _wheels(entry))])
-    assert sum(wheel.size for wheel in _wheels(entry)) == entry.size
+    assert sum(wheel.size for wheel in _wheels(entry)) in (entry.size, 0)
+
+
+def test_larger_models_are_official_files_with_a_fixed_revision_and_an_open_license() -> None:
+    larger = [entry for entry in MANIFEST.values() if entry.size > 1_000_000_000]
+    assert len(larger) == 3
+    for entry in larger:
+        [source] = entry.sources
+        assert isinstance(source, HubFile) and source.official
+        assert re.search(r"/resolve/[0-9a-f]{40}/[^/]+\.gguf$", source.url)
+        assert entry.license == "Apache-2.0"
+        assert entry.size * 1.2 < entry.memory < entry.size * 2
 
 
 def _wheels(entry: Weights) -> list[Wheel]:

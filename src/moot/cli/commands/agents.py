@@ -18,7 +18,7 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import opened
 from moot.cli.context.output import Out
-from moot.cli.download import fetch, try_model
+from moot.cli.download import embedded_json, fetch, print_embedded, try_model
 from moot.cli.options import Timeout, seconds
 from moot.cli.welcome.screen import choose as choose_model
 from moot.config.agents.files import NAME
@@ -231,8 +231,9 @@ async def list_models(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the models of all available providers."""
-    providers = Providers(configured(output).settings)
+    """Print the models of all available providers, and the embedded models that can be downloaded."""
+    settings = configured(output).settings
+    providers = Providers(settings)
     try:
         listing = await providers.models(provider or "")
     finally:
@@ -240,8 +241,9 @@ async def list_models(
     for name, problem in listing.problems.items():
         output.say(f"moot: {name}: {problem}", "yellow")
     page = paged([model_json(model) for model in listing.models], limit, cursor, "id")
+    embedded = embedded_json(settings.home) if provider in (None, "local") else []
     if json:
-        output.json(page.to_json())
+        output.json({**page.to_json(), "embedded": list[Json](embedded)})
         return
     shown = {str(item["id"]) for item in page.items}
     rows = [
@@ -258,6 +260,8 @@ async def list_models(
     ]
     print_table(output, ["MODEL", "CONTEXT", "INPUT", "$/M IN", "$/M OUT", "NOTE"], rows)
     page.say_more(output)
+    if embedded:
+        print_embedded(embedded, output)
 
 
 async def pull_model(

@@ -71,12 +71,15 @@ MODELS = Group(
             "commands.agents:list_models",
             "List the models of all available providers.",
             ("moot models list", "moot models list ollama --json"),
+            details="Embedded models are listed with their size and memory, even if they aren't downloaded yet, and whether this machine can run "
+            "them.",
         ),
         "pull": command(
             "commands.agents:pull_model",
             "Download the weights of an embedded model, which runs inside moot.",
-            ("moot models pull",),
-            details="The size and the publisher are shown before the download starts. --verbose also shows the license and the source.",
+            ("moot models pull", "moot models pull qwen2.5-coder-1.5b"),
+            details="The size and the publisher are shown before the download starts. --verbose also shows the license and the source. "
+            "'moot models list local' shows all names.",
         ),
         "choose": command(
             "commands.agents:choose_main_model",

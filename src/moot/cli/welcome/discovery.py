@@ -135,7 +135,7 @@ def _embedded(settings: Settings) -> tuple[Offer | None, str]:
     """Return the offer of the embedded model, or None together with the reason why this machine can't run it."""
     weights = find(DEFAULT)
     try:
-        check_machine(weights.size)
+        check_machine(weights.memory)
     except MootError as error:
         return None, f"{error.message} {error.fix}".rstrip()
     download = 0 if weights_path(DEFAULT, settings.home) is not None else weights.size

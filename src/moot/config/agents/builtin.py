@@ -37,7 +37,7 @@ LOCAL = Agent(
     "For small models on your own machine: short prompt, few tools, little history",
     instructions=_LOCAL,
     tools=("read_file", "search_files", "edit_file", "write_file", "shell"),
-    temperature=0.3,
+    temperature=0.0,
     history=HistorySettings(max_tokens=2_000),
     prompt=PromptSettings(("instructions", "environment", "output_format", "project", "agents_md"), max_tokens=500),
 )

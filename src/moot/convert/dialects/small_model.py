@@ -15,6 +15,7 @@ from moot.convert.dialects.openai_chat import OpenAIChat
 from moot.convert.dialects.openai_chat_stream import OpenAIStream
 from moot.convert.dialects.openai_chat_stream import State as Inner
 from moot.convert.dialects.small_model_prompt import (
+    ACTION_TOOLS,
     HISTORY_TOKENS,
     answer_schema,
     cost,
@@ -23,8 +24,10 @@ from moot.convert.dialects.small_model_prompt import (
     is_settled,
     question_of,
     requested_tool,
+    step_prompt,
     system_prompt,
 )
+from moot.convert.dialects.small_model_steps import CHOOSE, call_schema, next_step
 from moot.convert.writer import Parts, Writer, begin
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -196,7 +199,7 @@ def _input(scan: Scan, text: str) -> tuple[Scan, Found]:
 
 TOOLS = ("read_file", "list_files", "search_files", "find_files", "ask_user")
 """Tools offered to such a model, in order. Tools with side effects are offered only if the user clearly asks (`requested_tool`)."""
-TEMPERATURE = 0.3
+TEMPERATURE = 0.0
 OUTPUT_TOKENS = 600
 """Maximum number of output tokens, enough for the longest reply that the schema allows."""
 _INNER = OpenAIStream()
@@ -225,6 +228,12 @@ class OpenAISchema:
             effort=None,
         )
         body = OpenAIChat().to_request(dataclasses.replace(prompt, system="", messages=(), tools=(), settings=settings))
+        body["chat_template_kwargs"] = {"enable_thinking": False}  # reasoning would use up the output tokens; other templates ignore it
+        step = next_step(prompt.messages, [tool.name for tool in tools]) if tools and tools[0].name not in ACTION_TOOLS else CHOOSE
+        if step.kind != "choose":
+            system, lines = step_prompt(prompt.system, prompt.messages, step, room=HISTORY_TOKENS)
+            body["messages"] = [{"role": "system", "content": system}, *({"role": line.role, "content": line.text} for line in lines)]
+            return body | (_format(call_schema(step)) if step.kind == "call" else {})
         system = system_prompt(prompt.system, tools)
         shown = examples(tools, settled=is_settled(prompt.messages))
         lines = [*shown, *history(prompt.messages, tools, room=HISTORY_TOKENS - cost(shown))]
@@ -232,9 +241,12 @@ class OpenAISchema:
         body["messages"] = [*first, *({"role": line.role, "content": line.text} for line in lines)]
         if tools:
             offered: Sequence[ToolDefinition] = () if is_settled(prompt.messages) else tools
-            schema = answer_schema(offered)
-            body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+            body |= _format(answer_schema(offered))
         return body
+
+
+def _format(schema: JsonObject) -> JsonObject:
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}}
 
 
 def _offered(tools: Sequence[ToolDefinition], question: str) -> tuple[ToolDefinition, ...]:

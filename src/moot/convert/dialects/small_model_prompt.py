@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from moot.convert.dialects.parts import output_of
+from moot.convert.dialects.small_model_steps import FILE, STEPS, Step, calls_since, is_for_code, question_at, read_files
 from moot.convert.history import split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -156,8 +157,6 @@ def _number(value: Json) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-# a word that looks like a file name; a hint with it makes even a model of 0.5 billion parameters choose the right tool
-FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
 ACTION_TOOLS = ("shell", "write_file", "edit_file")
 """The tools with side effects that a user's message may ask for."""
 EXAMPLES: dict[str, tuple[tuple[str, JsonObject], ...]] = {
@@ -224,8 +223,6 @@ SYSTEM_TOKENS = 480
 """Maximum number of tokens in the system prompt, as estimated by `tokens`."""
 HISTORY_TOKENS = 1_900
 """Maximum number of tokens in all other messages, including examples and the chat template, as estimated by `tokens`."""
-STEPS = 3
-"""Maximum number of model calls for one prompt. The last call offers no tools, so it produces an answer."""
 _OWN_WORDS_TOKENS = 120
 """Maximum number of tokens in the agent's own instructions. A small model follows short instructions better than long ones."""
 _EXAMPLES_TOKENS = 420
@@ -245,6 +242,11 @@ _ACTION_RULES = (
     "Copy names, commands and texts from the user's words to the letter. After the tool's output, reply in one short sentence."
 )
 _REPORT = "(Tell in one short sentence what came of it.)"
+_CHAT_RULES = "Answer in one or two full sentences."
+_NAMES_RULES = "Answer the question with the list that it comes with. Copy names exactly, and leave none out that the question asks for."
+_CODE_RULES = "Write the code in one fenced block, without an example call and without an explanation."
+_ANSWER_RULES = "Answer the question with the facts in the text that it comes with. Answer in one or two full sentences."
+_CALL_RULES = "You look things up in files. Answer with the JSON tool call that helps to answer the question."
 _WITHOUT_EXAMPLE = "ask_user"
 """A tool that is offered without an example. With an example, the model would ask questions instead of reading files."""
 _REPLIES = (("Hello, who are you?", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
@@ -306,7 +308,7 @@ def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[
 
 def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, room: int) -> list[Line]:
     """Return the newest messages that fit into `room` tokens, oldest first. The last question and its tool outputs are always included."""
-    start = _question_at(messages)
+    start = question_at(messages)
     question = question_of(messages)
     as_json = bool(tools)
     current = [line for message in messages[start:] for line in _lines(message, as_json)]
@@ -329,6 +331,60 @@ def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, roo
     return [*reversed(kept), *current]
 
 
+def step_prompt(own: str, messages: Sequence[Message], step: Step, *, room: int) -> tuple[str, list[Line]]:
+    """Return the system prompt and the messages of a step whose tool is known, or which needs no tool.
+
+    An answer is plain text: it comes after the earlier conversation, and the outputs of this question's calls are in its message.
+    """
+    start = question_at(messages)
+    question, calls = question_of(messages), calls_since(messages, start)
+    if step.kind == "call":
+        values = ", ".join(step.values)
+        before = f"{_shown(calls[-1], room // 2)}\n\n" if calls else ""
+        return _CALL_RULES, [
+            Line("user", f"{before}{cut(question, room // 4)}\n{_hint(step.tool)} ({step.argument}: {cut(values, room // 8)})")
+        ]
+    opening = cut(own.strip().partition("\n\n")[0], _OWN_WORDS_TOKENS) or _OPENING
+    if not calls:
+        return f"{opening} {_CODE_RULES if is_for_code(question) else _CHAT_RULES}", history(messages, (), room=room)
+    asked = cut(question, room // 4)
+    rest = room - tokens(asked) - 4 * _PER_MESSAGE
+    texts = "\n\n".join(_shown(call, rest // len(calls) - _PER_MESSAGE) for call in calls)
+    rules = _NAMES_RULES if tool_name(calls[-1]) in ("list_files", "find_files") else _ANSWER_RULES
+    return f"{_OPENING} {rules}", [Line("user", f"{texts}\n\nQuestion: {asked}")]
+
+
+def _shown(call: Part, limit: int) -> str:
+    """Return the output of a call, with a line that says what it is, in at most `limit` tokens."""
+    name, output = tool_name(call), output_of(call)
+    arguments = call.get("input")
+    given = [value for value in arguments.values() if isinstance(value, str)] if isinstance(arguments, dict) else []
+    values = ["this folder" if value == "." else value for value in given]
+    text = _LINE_NUMBERS.sub("", output.text) if name == "read_file" else output.text
+    title = f"{_TITLES.get(name, f'Output of {name}')} {cut(' '.join(values), limit // 4)}".rstrip()
+    if name in ("list_files", "find_files") and not output.error:
+        text = _grouped(text.splitlines())
+    return cut(f"{title}:\n{'Error: ' if output.error else ''}{text}", limit)
+
+
+def _grouped(lines: Sequence[str]) -> str:
+    """Return folders and files as two groups, each with its number of entries, because a small model counts badly."""
+    folders = [line for line in lines if line.endswith("/")]
+    files = [line for line in lines if line not in folders and not line.endswith(".")]
+    others = [line for line in lines if line.endswith(".") and line not in folders]
+    groups = [(folders, "folder"), (files, "file")]
+    texts = [f"{len(group)} {word}{'s' * (len(group) != 1)}:\n" + "\n".join(group) for group, word in groups if group]
+    return "\n".join([*texts, *others])
+
+
+_TITLES = {
+    "read_file": "Content of the file",
+    "list_files": "Files and folders in",
+    "find_files": "Files found for",
+    "search_files": "Lines, each with its file, that match",
+}
+
+
 def cost(lines: Sequence[Line]) -> int:
     """Return the number of tokens in these lines, as estimated by `tokens`."""
     return sum(map(_cost, lines))
@@ -336,18 +392,18 @@ def cost(lines: Sequence[Line]) -> int:
 
 def is_settled(messages: Sequence[Message]) -> bool:
     """Return True if only an answer is needed: the steps are used up, or the files named in the question have been read."""
-    start = _question_at(messages)
-    calls = _calls_since(messages, start)
+    start = question_at(messages)
+    calls = calls_since(messages, start)
     if len(calls) >= STEPS - 1 or any(tool_name(part) in ACTION_TOOLS for part in calls):
         return True
-    read = {_path_of(part) for part in calls if tool_name(part) == "read_file" and part.get("state") == "output-available"}
+    read = read_files(part for part in calls if part.get("state") == "output-available")
     named = set(FILE.findall(text_of(messages[start].parts))) if messages else set[str]()
     return bool(read) and named <= read
 
 
 def question_of(messages: Sequence[Message]) -> str:
     """Return the text of the user's last message."""
-    return text_of(messages[_question_at(messages)].parts) if messages else ""
+    return text_of(messages[question_at(messages)].parts) if messages else ""
 
 
 def _tool_line(tool: ToolDefinition) -> str:
@@ -400,28 +456,13 @@ def _with_hint(lines: list[Line], question: str, messages: Sequence[Message], na
     elif any(name in ACTION_TOOLS for name in names):
         before = [] if len(lines) == _ONE_CALL else lines[:-1]  # the request, the call and its output, as one line
         return [*before, Line("user", f"{cut(question, _QUESTION_TOKENS)}\n\n{last}\n\n{_REPORT}")]
-    elif is_settled(messages) or not (missing := next((file for file in FILE.findall(question) if file not in _read_files(messages)), "")):
+    elif is_settled(messages) or not (
+        missing := next((file for file in FILE.findall(question) if file not in read_files(calls_since(messages, 0))), "")
+    ):
         pointed = f"{last}\n\nUsing this output, answer: {cut(question, _QUESTION_TOKENS)}"
     else:
         pointed = f"{last}\n\n{_hint('read_file', missing)}"
     return [*lines[:-1], Line("user", pointed)]
-
-
-def _question_at(messages: Sequence[Message]) -> int:
-    return max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
-
-
-def _calls_since(messages: Sequence[Message], start: int) -> list[Part]:
-    return [part for message in messages[start:] for part in message.parts if is_tool(part)]
-
-
-def _path_of(part: Part) -> str:
-    arguments = part.get("input")
-    return str(arguments.get("path", "")) if isinstance(arguments, dict) else ""
-
-
-def _read_files(messages: Sequence[Message]) -> set[str]:
-    return {_path_of(part) for part in _calls_since(messages, 0) if tool_name(part) == "read_file"}
 
 
 def _with_file_hint(question: str) -> str:

@@ -19,7 +19,7 @@ from moot.guard.processes import Child, child_environment, spawn
 from moot.providers.http import HttpProvider
 from moot.providers.machine import INSTEAD, cannot, check_machine, import_failed
 from moot.providers.weights.files import installed_weights, models_folder, weights_path
-from moot.providers.weights.manifest import DEFAULT, Weights, find
+from moot.providers.weights.manifest import DEFAULT, MANIFEST, OVERHEAD, Weights, find
 from moot.types import canonical
 from moot.types.canonical import JsonObject
 from moot.types.event import Raw
@@ -123,7 +123,7 @@ def _tail(log: Path) -> str:
     return f"; last output: {text[-_LOG_CHARACTERS:]!r} ({str(log)!r})" if text else ""
 
 
-STEPS = 3
+STEPS = 4
 """Maximum number of model calls for one prompt."""
 _OUTPUT = 600
 """Maximum number of tokens in an answer."""
@@ -198,7 +198,7 @@ class Local:
             if running:
                 await running[1].close()
             path = self._weights(name)
-            check_machine(path.stat().st_size)
+            check_machine(MANIFEST[name].memory if name in MANIFEST else path.stat().st_size + OVERHEAD)
             server = await start(name, path, self._home / "state" / f"{path.stem}.log")
             url, headers, timeout = f"{server.url}/v1", {"Connection": "close"}, self.settings.timeout
             http = _Endpoint(ProviderSettings(self.name, base_url=url, api_key=server.key, headers=headers, timeout=timeout))

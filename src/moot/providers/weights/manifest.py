@@ -8,6 +8,9 @@ from typing import Literal
 
 from moot.errors import UsageError
 
+OVERHEAD = 300 << 20
+"""Bytes of memory that llama.cpp needs in addition to very small weights, with a context of 8k (measured: 805 MB for 491 MB of weights)."""
+
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
@@ -61,6 +64,13 @@ class Weights:
     note: str
     """Label shown with every answer."""
     made_for: Literal["answers", "meaning"] = "answers"
+    overhead: int = OVERHEAD
+    """Bytes of memory that the model needs in addition to its size, with a context of 8k."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that the model needs."""
+        return self.size + self.overhead
 
     @property
     def file(self) -> str:
@@ -120,6 +130,49 @@ _QWEN = Weights(
     context=32_768,
     note="answer of a very small model (Qwen2.5-Coder 0.5B): check it",
 )
+
+
+def _official(name: str, title: str, publisher: str, file: str, size: int, sha256: str, context: int, cache: int) -> Weights:
+    """Return weights that are only on the model hub. `cache` is the number of bytes of memory for each token of the context."""
+    url = f"https://huggingface.co/{file}"
+    note = f"answer of a small model ({title.partition(',')[0]}): check it"
+    hub = (HubFile(publisher, url, official=True),)
+    return Weights(name, title, size, sha256, "Apache-2.0", hub, context, note, overhead=(200 << 20) + 8_192 * cache)
+
+
+_LARGER = (
+    _official(
+        "qwen2.5-coder-1.5b",
+        "Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
+        "Qwen",
+        "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/2ab9f8f42af02fc212effaef7c4850c885e965f4/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        1_117_320_768,
+        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        context=32_768,
+        cache=28_672,
+    ),
+    _official(
+        "granite-4.0-micro",
+        "Granite-4.0-Micro (3B), Q4_K_M",
+        "IBM Granite",
+        "ibm-granite/granite-4.0-micro-GGUF/resolve/ec48475f0c811d812fbfb61975717a9c36eeb652/granite-4.0-micro-Q4_K_M.gguf",
+        2_099_502_528,
+        "97c417dcc0534b0737c74016fb2af083cb17c3b51eaac621192d23961b7024eb",
+        context=131_072,
+        cache=81_920,
+    ),
+    _official(
+        "qwen3-4b",
+        "Qwen3-4B, Q4_K_M",
+        "Qwen",
+        "Qwen/Qwen3-4B-GGUF/resolve/bc640142c66e1fdd12af0bd68f40445458f3869b/Qwen3-4B-Q4_K_M.gguf",
+        2_497_280_256,
+        "7485fe6f11af29433bc51cab58009521f205840f5b4ae3a32fa7f92e8534fdf5",
+        context=32_768,
+        cache=147_456,
+    ),
+)
+"""Larger models, each by its own publisher. The hashes are those that several independent projects record for these files."""
 
 _SMOL = Weights(
     name="smollm2-135m",
@@ -181,7 +234,7 @@ _E5 = Weights(
     made_for="meaning",
 )
 
-MANIFEST: dict[str, Weights] = {weights.name: weights for weights in (_QWEN, _SMOL)}
+MANIFEST: dict[str, Weights] = {weights.name: weights for weights in (_QWEN, *_LARGER, _SMOL)}
 """Weights of chat models, by name."""
 ALL: dict[str, Weights] = {**MANIFEST, _E5.name: _E5}
 

@@ -301,7 +301,7 @@ def _weights(settings: Settings) -> Finding:
 
 def _machine(settings: Settings) -> Finding:
     try:
-        check_machine(find(DEFAULT).size)
+        check_machine(find(DEFAULT).memory)
     except MootError as error:  # not a problem with the installation: there are other models
         return Finding("embedded model", "note", error.message, error.fix)
     return Finding("embedded model", "ok", "can run on this machine")
