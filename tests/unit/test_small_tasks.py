@@ -65,6 +65,10 @@ async def test_a_plain_question_must_be_answered_without_a_tool() -> None:
     assert not await task.passes(tasks.Outcome("Paris.", ("search_files",)))
 
 
+async def test_an_example_that_asks_for_input_does_not_make_a_function_wrong() -> None:
+    assert await tasks.runs("```python\ndef double(x):\n    return 2 * x\n\nprint(double(int(input('number: '))))\n```", (((2,), 4),))
+
+
 async def test_code_that_does_not_end_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "CODE_SECONDS", 0.5)
     assert not await tasks.runs("while True: pass", (((1,), 1),))

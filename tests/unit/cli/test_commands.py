@@ -400,6 +400,15 @@ def test_every_command_has_help_with_an_example(moot: Moot) -> None:
         assert (command, ended.code, "Examples:" in ended.out, f"moot {command}".strip() in ended.out) == (command, 0, True, True)
 
 
+def test_embedded_models_are_listed_with_size_and_memory_before_their_download(moot: Moot) -> None:
+    found = {model["name"]: model for model in moot("models", "list", "local", "--json").json["embedded"]}
+    assert found["smollm2-135m"]["size"] == 98_362_432 < found["smollm2-135m"]["memory"]
+    assert found["qwen3-4b"]["license"] == "Apache-2.0" and not found["qwen3-4b"]["installed"]
+    table = moot("models", "list", "local").out
+    assert "moot models pull NAME" in table and "qwen3-4b" in table and "2.5 GB" in table
+    assert moot("models", "list", "demo", "--json").json["embedded"] == []
+
+
 def test_a_deleted_working_directory_is_reported(moot: Moot, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

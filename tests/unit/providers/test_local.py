@@ -229,12 +229,12 @@ async def test_missing_weights_are_reported_with_the_command_that_downloads_them
     await provider.close()
 
 
-async def test_every_answer_of_an_embedded_model_is_labelled_and_has_three_steps(tmp_path: Path) -> None:
+async def test_every_answer_of_an_embedded_model_is_labelled_and_has_four_steps(tmp_path: Path) -> None:
     file = tmp_path / "mine.gguf"
     file.write_bytes(b"GGUF")
     for model in [local(tmp_path).describe("qwen2.5-coder-0.5b"), *await local(tmp_path, path=str(file)).models()]:
         assert "check it" in model.note
-        assert (model.tools, model.max_steps, model.context) == ("schema", 3, 8192)
+        assert (model.tools, model.max_steps, model.context) == ("schema", 4, 8192)
 
 
 async def test_a_file_that_is_not_a_model_is_reported(tmp_path: Path) -> None:

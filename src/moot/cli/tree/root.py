@@ -71,8 +71,7 @@ MODELS = Group(
             "commands.agents:list_models",
             "List the models of all available providers.",
             ("moot models list", "moot models list ollama --json"),
-            details="Embedded models are listed with their size and memory, even if they aren't downloaded yet, and whether this machine can run "
-            "them.",
+            details="Embedded models are listed even before their download, with size and memory, and whether this machine can run them.",
         ),
         "pull": command(
             "commands.agents:pull_model",
