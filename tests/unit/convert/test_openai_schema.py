@@ -317,6 +317,11 @@ def test_general_questions_and_requests_for_code_are_answered_in_plain_text(ques
     assert body["messages"][-1]["content"] == question  # type: ignore[index,call-overload]
 
 
+@pytest.mark.parametrize("question", ["Welche Dateien gibt es hier?", "列出这个文件夹里的文件", "Hay algo sobre facturas?"])
+def test_a_question_in_another_language_may_use_tools(question: str):
+    assert "anyOf" in schema_of(request([user(question)]))
+
+
 def test_a_question_after_lookups_may_use_tools_again():
     body = request([user("What is in notes.txt?"), assistant(call(1, "x", path="notes.txt"), text_part("x")), user("And who wrote it?")])
     assert "anyOf" in schema_of(body)

@@ -48,7 +48,7 @@ def next_step(messages: Sequence[Message], offered: Iterable[str]) -> Step:
     question = " ".join(text_of(messages[start].parts).split()) if messages else ""
     calls = calls_since(messages, start)
     names = set(offered)
-    if not calls and not concerns_files(question) and (is_for_code(question) or not calls_since(messages, 0)):
+    if not calls and is_english(question) and not concerns_files(question) and (is_for_code(question) or not calls_since(messages, 0)):
         return ANSWER
     first = _first(question) if len(question) <= _LONGEST else None
     if len(calls) >= STEPS - 1 or _repeats(calls):
@@ -57,6 +57,18 @@ def next_step(messages: Sequence[Message], offered: Iterable[str]) -> Step:
     if step is None:
         return CHOOSE
     return step if step.kind != "call" or step.tool in names else CHOOSE if not calls else ANSWER
+
+
+_ENGLISH = re.compile(
+    r"\b(?:the|is|are|was|were|what|how|why|who|when|where|which|does|did|can|could|of|with|and|your?|my|write|give|tell|explain|describe|translate"
+    r"|compare|summari[sz]e|find|show|list|function|that|this|name|hello|hi|hey|thanks?|please)\b",
+    re.IGNORECASE,
+)
+
+
+def is_english(question: str) -> bool:
+    """Return True if the question is in English, or without letters. In other languages, the rules can't tell what it is about."""
+    return bool(_ENGLISH.search(question)) or not re.search(r"[^\W\d_]", question)
 
 
 def question_at(messages: Sequence[Message]) -> int:
