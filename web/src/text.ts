@@ -490,7 +490,7 @@ export const english = {
     version: 'Version ',
     previousVersion: 'Previous version',
     nextVersion: 'Next version',
-    source: 'Source:',
+    sources: 'Sources',
     steered: 'Sent during the run',
     thinking: 'Thinking…',
     reasoning: 'Reasoning',

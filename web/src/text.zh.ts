@@ -521,7 +521,7 @@ export const chinese: Text = {
     version: '版本 ',
     previousVersion: '上一版本',
     nextVersion: '下一版本',
-    source: '来源：',
+    sources: '来源',
     steered: '运行中发送',
     thinking: '正在思考…',
     reasoning: '思考过程',

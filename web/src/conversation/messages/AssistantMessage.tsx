@@ -5,13 +5,13 @@ import type { Answer, Message } from '@/api/types'
 import { deferred } from '@/app/deferred'
 import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
 import { Questions } from '@/conversation/approvals/Questions'
-import { MarkdownLink } from '@/conversation/markdown/links'
+import { MarkdownLink, outside } from '@/conversation/markdown/links'
 import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { Plan } from '@/conversation/messages/Plan'
 import { Progress } from '@/conversation/messages/Progress'
-import { askedInside, type Block, blocksOf, type CallBlock, textOf } from '@/conversation/messages/parts'
+import { askedInside, type Block, blocksOf, type CallBlock, type Source, textOf } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
 import { CopyMessage, DeleteMessage, Fork } from '@/conversation/messages/UserMessage'
@@ -75,12 +75,8 @@ function BlockView({ block, live, status }: { block: Block; live: boolean; statu
           <FileChip url={block.url} name={block.name} mediaType={block.mediaType} size={block.size} />
         </div>
       )
-    case 'source':
-      return (
-        <p className="my-1 text-sm text-muted">
-          {text.message.source} <MarkdownLink href={block.url}>{block.title || block.url}</MarkdownLink>
-        </p>
-      )
+    case 'sources':
+      return <Sources sources={block.sources} />
     case 'plan':
       return <Plan entries={block.entries} />
     case 'findings':
@@ -112,6 +108,21 @@ function BlockView({ block, live, status }: { block: Block; live: boolean; statu
         </p>
       ) : null
   }
+}
+
+function Sources({ sources }: { sources: readonly Source[] }) {
+  return (
+    <section aria-label={text.message.sources} className="mt-3 border-t border-line pt-2 text-sm text-muted">
+      <ol className="list-inside list-decimal space-y-0.5 marker:text-faint">
+        {sources.map(({ url, title }) => (
+          <li key={url} className="truncate">
+            <MarkdownLink href={url}>{title || url}</MarkdownLink>
+            {title && outside(url) && <span className="text-faint"> {outside(url)?.host}</span>}
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
 }
 
 /** A call, with the blocks of its sub-agent inside its card. Approvals are outside the card, because it can be collapsed. */

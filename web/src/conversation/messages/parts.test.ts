@@ -8,6 +8,7 @@ import {
   nameOf,
   ownFiles,
   typedText,
+  withCitations,
 } from '@/conversation/messages/parts'
 
 const blocks = (...parts: unknown[]) => blocksOf({ id: 'm', role: 'assistant', parts: parts as Part[] } as Message)
@@ -103,4 +104,39 @@ test('the files to which a prompt refers are not part of what the user typed', (
   expect(ownFiles(parts)).toEqual([upload])
   expect(typedText(parts)).toBe('@{tone} See @a.py#2-3')
   expect(parts.slice(0, 2).map((part) => nameOf(part as FilePart))).toEqual(['up.txt', 'a.py (lines 2 to 3)'])
+})
+
+test('sources are below the answer, each once, and numbers in the text link to them', () => {
+  const source = (url: string, title?: string) => ({ type: 'source-url', sourceId: url, url, title })
+  const [one, other] = ['https://a.example/1', 'https://b.example/2']
+  const shown = blocks(
+    { type: 'text', text: 'Yes [1][2].', state: 'done' },
+    source(one),
+    source(other, 'B'),
+    source(one, 'A'),
+    { type: 'text', text: 'And [9].', state: 'done' },
+  )
+  expect(shown.map((block) => block.kind)).toEqual(['text', 'text', 'sources'])
+  expect(shown.at(-1)).toMatchObject({
+    sources: [
+      { url: one, title: 'A' },
+      { url: other, title: 'B' },
+    ],
+  })
+  expect(shown[0]).toMatchObject({ text: `Yes [\\[1\\]](<${one}>)[\\[2\\]](<${other}>).` })
+  expect(shown[1]).toMatchObject({ text: 'And [9].' })
+})
+
+test('code, links and indexes are not citations', () => {
+  const sources = [{ url: 'https://a.example', title: '' }]
+  for (const text of [
+    '`a [1]`',
+    '```\nx [1]\n```',
+    '[1](https://b.example)',
+    'a[1]',
+    '[one][1]',
+    '[1]: https://b.example',
+    '![1]',
+  ])
+    expect(withCitations(text, sources)).toBe(text)
 })

@@ -11,13 +11,19 @@ export type Block =
   | CallBlock
   | { kind: 'read-only'; key: string; calls: Call[] }
   | { kind: 'file'; key: string; url: string; mediaType: string; name: string; size: number | null }
-  | { kind: 'source'; key: string; url: string; title: string }
+  | { kind: 'sources'; key: string; sources: Source[] }
   | { kind: 'note'; key: string; text: string; look: 'note' | 'break' }
   | { kind: 'plan'; key: string; entries: { content: string; status: string }[] }
   | { kind: 'findings'; key: string; findings: Finding[] }
   | { kind: 'subagent'; key: string; agent: string; text: string; thought: boolean }
   | { kind: 'steer'; key: string; text: string }
   | { kind: 'questions'; key: string; approvalId: string; callId: string }
+
+/** A page on which an answer is based. */
+export interface Source {
+  url: string
+  title: string
+}
 
 /** A problem that a review has found. */
 export interface Finding {
@@ -35,7 +41,35 @@ const FOLDED = 3
 /** Return the blocks of a message in order. */
 export function blocksOf(message: Message): Block[] {
   const over = new Set(message.parts.filter(isTool).flatMap((part) => (callOf(part).over ? [part.toolCallId] : [])))
-  return foldedIn(nest(message.parts), over)
+  return sourcesLast(foldedIn(nest(message.parts), over))
+}
+
+/** Put the sources of an answer below it, each page once. In the text, `[2]` refers to the second one. */
+function sourcesLast(blocks: Block[]): Block[] {
+  const found = blocks.flatMap((block) => (block.kind === 'sources' ? block.sources : []))
+  if (!found.length) return blocks
+  const byUrl = new Map<string, Source>()
+  for (const { url, title } of found) byUrl.set(url, { url, title: byUrl.get(url)?.title || title })
+  const sources = [...byUrl.values()]
+  const cited = blocks.flatMap((block): Block[] => {
+    if (block.kind === 'sources') return []
+    return block.kind === 'text' ? [{ ...block, text: withCitations(block.text, sources) }] : [block]
+  })
+  return [...cited, { kind: 'sources', key: 'sources', sources }]
+}
+
+/** Turn references such as `[2]` outside of code into links to the sources. */
+export function withCitations(markdown: string, sources: readonly Source[]): string {
+  const pieces = markdown.split(/(^ {0,3}(?:```|~~~)[\s\S]*?(?:^ {0,3}(?:```|~~~)[^\n]*$|$(?![\s\S]))|`+[^`]*`+)/m)
+  const linked = (number: string) => {
+    const url = sources[Number(number) - 1]?.url
+    return url ? `[\\[${number}\\]](<${url.replace(/[<>\s]/g, encodeURIComponent)}>)` : `[${number}]`
+  }
+  const cited = (piece: string) =>
+    piece.replace(/(?<![\]\\!\w])(?:\[\d{1,2}\])+(?![(:\w[])/g, (run) =>
+      run.replace(/\[(\d+)\]/g, (_, number: string) => linked(number)),
+    )
+  return pieces.map((piece, at) => (at % 2 ? piece : cited(piece))).join('')
 }
 
 /** Return the calls of sub-agents started by this call that wait for an approval. */
@@ -103,7 +137,7 @@ function blockOf({ part, key, inner }: Nested, over: ReadonlySet<string>): Block
         size: sizeOf(part),
       }
     case 'source-url':
-      return { kind: 'source', key, url: part.url, title: part.title ?? '' }
+      return { kind: 'sources', key, sources: [{ url: part.url, title: part.title ?? '' }] }
     case 'steering-message':
       return { kind: 'steer', key, text: steered(part) }
     default:
