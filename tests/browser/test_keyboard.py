@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
-from browser.moot_server import Served
+from browser.moot_server import CONFIG, Served, served
 from browser.test_conversation import ready
 
 
@@ -56,6 +59,35 @@ def test_every_key_is_listed_and_single_letter_keys_can_be_disabled(visit: Visit
     expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
 
 
+KEYS = "keys: {{enter: alt+enter, newline: ctrl+j, stop: [esc, f8], new: f9, conversations: [ctrl+x l, f4]}}\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Served]:
+    """A server whose configuration sets keys."""
+    with served(tmp_path, CONFIG + KEYS) as one:
+        yield one
+
+
+def test_keys_of_the_configuration_apply_to_the_page(own: Served, visit: Visitor) -> None:
+    page = visit("/settings", at=own).page
+    page.keyboard.press("n")
+    page.keyboard.press("F4")
+    expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("F9")
+    page.wait_for_url(re.compile("/$"))
+    field = page.get_by_role("textbox").last
+    field.focus()
+    page.keyboard.type("say one")
+    page.keyboard.press("Enter")
+    page.keyboard.type("two")
+    expect(field).to_have_value("say one\ntwo")
+    page.keyboard.press("Alt+Enter")
+    page.wait_for_url(re.compile("/c/"))
+    ready(page)
+
+
 def test_the_theme_switch_shows_the_theme_that_a_key_chose(visit: Visitor) -> None:
     page = visit("/settings").page
     expect(page.get_by_role("radio", name="System")).to_be_checked()
@@ -79,7 +111,7 @@ def test_a_closed_menu_or_dialog_restores_the_focus(visit: Visitor, server: Serv
     button = page.get_by_role("button", name=f"Actions for {name}")
     button.focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+    expect(page.get_by_role("menuitem", name="Pin")).to_be_focused()
     page.keyboard.press("ArrowUp")
     expect(page.get_by_role("menuitem", name="Delete")).to_be_focused()
     page.keyboard.press("Escape")

@@ -12,6 +12,7 @@ import { SignIn } from '@/app/SignIn'
 import { useOwnOutbox } from '@/app/session'
 import { useTitleCount } from '@/app/title'
 import { useOpenCount } from '@/data/approvals'
+import { useActionKeys } from '@/keys/configured'
 import { listen, useShortcut } from '@/keys/shortcuts'
 import { useFilterInAddress } from '@/lists/filter'
 import { useConversationKeys } from '@/lists/walking'
@@ -130,10 +131,9 @@ function focusMain(): void {
 function useKeys(): void {
   const { open, toggleSidebar } = usePanels()
   const [, go] = useLocation()
-  useShortcut('Mod+K', text.search.title, () => open('palette'))
-  useShortcut('/', text.common.search, () => open('palette'))
+  useShortcut(useActionKeys('conversations'), text.search.title, () => open('palette'))
   useShortcut('?', text.keys.title, () => open('help'))
-  useShortcut('N', text.sidebar.newConversation, () => go('/'))
+  useShortcut(useActionKeys('new'), text.sidebar.newConversation, () => go('/'))
   useShortcut('I', text.sidebar.inbox, () => go('/inbox'))
   useShortcut('U', text.sidebar.usage, () => go('/usage'))
   useShortcut('B', text.keys.toggleSidebar, toggleSidebar)

@@ -18,6 +18,7 @@ import { usePanels } from '@/app/panels'
 import { outbox, wordsOf } from '@/conversation/outbox'
 import { useOpenCount } from '@/data/approvals'
 import { useProjects } from '@/data/projects'
+import { useActionKeys } from '@/keys/configured'
 import { written } from '@/keys/shortcuts'
 import { ConversationList } from '@/lists/ConversationList'
 import { Filters } from '@/lists/Filters'
@@ -52,11 +53,16 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
         )}
       </div>
       <div className="space-y-0.5 px-2">
-        <NavLink href="/" icon={SquarePen} label={text.sidebar.newConversation} keys="N" />
+        <NavLink
+          href="/"
+          icon={SquarePen}
+          label={text.sidebar.newConversation}
+          keys={written(useActionKeys('new')[0] ?? '')}
+        />
         <button type="button" onClick={() => open('palette')} className={WAY}>
           <Search size={17} aria-hidden className="text-muted" />
           <span className="grow text-left">{text.common.search}</span>
-          <Keys keys={written('Mod+K')} />
+          <Keys keys={written(useActionKeys('conversations')[0] ?? '')} />
         </button>
         <NavLink href="/inbox" icon={Inbox} label={text.sidebar.inbox}>
           {waiting > 0 && (

@@ -9,6 +9,8 @@ export interface SignedInSession {
   scopes: string[]
   /** True if the server can transcribe recordings. */
   transcribes: boolean
+  /** Keys of the configuration: action → its keys, as the terminal names them. */
+  keys: Record<string, string[]>
 }
 
 /** Sign in with the single-use code from the URL fragment, and remove the code from the address and the browser history. */

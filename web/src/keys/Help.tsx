@@ -7,9 +7,9 @@ import { Keys } from '@/ui/Menu'
 /** The keyboard shortcuts that are currently available. */
 export function Help({ onClose }: { onClose: () => void }) {
   const [single, setSingle] = useState(singleKeys)
-  const groups = new Map<string, Map<string, string>>()
+  const groups = new Map<string, Map<string, string[]>>()
   for (const { group, label, keys } of shortcuts()) {
-    groups.set(group, (groups.get(group) ?? new Map()).set(label, keys))
+    groups.set(group, (groups.get(group) ?? new Map()).set(label, [...(groups.get(group)?.get(label) ?? []), keys]))
   }
   return (
     <Dialog title={text.keys.title} onClose={onClose}>
@@ -22,8 +22,10 @@ export function Help({ onClose }: { onClose: () => void }) {
               {[...entries].map(([label, keys]) => (
                 <div key={label} className="flex items-center justify-between gap-4 py-2 text-sm">
                   <dt>{label}</dt>
-                  <dd>
-                    <Keys keys={written(keys)} />
+                  <dd className="flex gap-2">
+                    {keys.map((one) => (
+                      <Keys key={one} keys={written(one)} />
+                    ))}
                   </dd>
                 </div>
               ))}

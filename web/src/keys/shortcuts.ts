@@ -40,22 +40,26 @@ export function shortcuts(): readonly Shortcut[] {
   return [...bound]
 }
 
-/** Register a shortcut while the component is mounted. The latest registration wins. */
+/** Register a shortcut, which may have several keys, while the component is mounted. The latest registration wins. */
 export function useShortcut(
-  keys: string,
+  keys: string | readonly string[],
   label: string,
   act: (event: KeyboardEvent) => void,
   group = text.keys.general,
 ): void {
   const latest = useRef(act)
   latest.current = act
+  const all = typeof keys === 'string' ? keys : keys.join(' ')
   useEffect(() => {
-    const one: Bound = { keys, label, group, act: (event) => latest.current(event) }
-    bound.add(one)
+    const added = all
+      .split(' ')
+      .filter(Boolean)
+      .map((one): Bound => ({ keys: one, label, group, act: (event) => latest.current(event) }))
+    for (const one of added) bound.add(one)
     return () => {
-      bound.delete(one)
+      for (const one of added) bound.delete(one)
     }
-  }, [keys, label, group])
+  }, [all, label, group])
 }
 
 /** Handle shortcuts on the document. Return a function that stops. */
@@ -71,8 +75,11 @@ export function listen(): () => void {
   return () => document.removeEventListener('keydown', onKey)
 }
 
-/** Return true if the event matches the keys. Single-key shortcuts, except `F6`, never match while typing or in a dialog. */
-export function matches(keys: string, event: KeyboardEvent): boolean {
+/**
+ * Return true if the event matches the keys. Single-key shortcuts, except `F6`, never match while typing or in a dialog, unless they are
+ * keys of the input itself (`inInput`).
+ */
+export function matches(keys: string, event: KeyboardEvent, inInput = false): boolean {
   const parts = keys.split('+')
   const key = parts.pop() ?? ''
   const wants = (name: string) => parts.includes(name)
@@ -81,7 +88,7 @@ export function matches(keys: string, event: KeyboardEvent): boolean {
   if (mod !== wants('Mod') || event.altKey !== wants('Alt')) return false
   if (event.shiftKey !== wants('Shift') && !(isLetter && !wants('Mod'))) return false // `?` is Shift plus a different key on every keyboard layout
   if (event.key.toLowerCase() !== key.toLowerCase()) return false
-  if (parts.length || /^F\d/.test(key)) return true
+  if (parts.length || inInput || /^F\d/.test(key)) return true
   if (SCROLLING.has(key) && !scrollsMessages(event.target)) return false
   return (!isLetter || singleKeys()) && !isTyping(event.target) && !document.querySelector('dialog[open]')
 }

@@ -18,6 +18,7 @@ import { attachments, type Detail, detailOf, setDetail } from '@/conversation/co
 import { Completion, useCompletion } from '@/conversation/composer/Completion'
 import { useDraft } from '@/conversation/composer/draft'
 import { partsOf } from '@/conversation/runtime'
+import { isOneOf, useActionKeys } from '@/keys/configured'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { Menu } from '@/ui/Menu'
@@ -85,13 +86,16 @@ export function Composer({ id, busy, send, stop, pickers, command, files, place,
     }
   }
 
+  const [sending, stopping] = [useActionKeys('enter'), useActionKeys('stop')]
+
   function onKeyDown(event: KeyboardEvent) {
     if (event.nativeEvent.isComposing) return
     if (completion.onKey(event)) return
-    if (event.key === 'Enter' && !event.shiftKey && !isTouch()) {
+    const steers = event.key === 'Enter' && !event.shiftKey && (event.ctrlKey || event.metaKey)
+    if ((steers || isOneOf(sending, event.nativeEvent)) && !isTouch()) {
       event.preventDefault()
-      void submit(event.ctrlKey || event.metaKey ? 'steer' : 'queue')
-    } else if (event.key === 'Escape' && stop) {
+      void submit(steers ? 'steer' : 'queue')
+    } else if (stop && isOneOf(stopping, event.nativeEvent)) {
       event.preventDefault()
       stop()
     }

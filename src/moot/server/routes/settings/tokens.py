@@ -63,6 +63,8 @@ class SessionOut(Out):
     scopes: list[Scope]
     transcribes: bool
     """True if `POST /api/transcriptions` is available, because `models.transcription` is set."""
+    keys: dict[str, list[str]]
+    """Keyboard shortcuts of the configuration: action → its keys, such as `alt+enter`. Empty for other users than the owner of moot's home."""
 
 
 router = Router(prefix="/api/tokens", tags=["tokens"])
@@ -171,4 +173,5 @@ def _session(server: Server, caller: Caller) -> SessionOut:
         owner=caller.owner_id,
         scopes=[scope for scope in SCOPES if scope in caller.scopes],
         transcribes=server.engine.runtime.settings.models.transcription != "",
+        keys={name: [*chords] for name, chords in server.engine.runtime.settings.keys.items()} if caller.is_home_owner else {},
     )
