@@ -13,7 +13,7 @@ from typing import Any, cast
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from moot.config.agents.files import FOLDER, NAME, SUFFIX, read_agent, split
+from moot.config.agents.files import FOLDER, NAME, SUFFIX, quoted, read_agent, split
 from moot.config.document import parse
 from moot.config.home import lock_file, read_text, write_atomically
 from moot.config.settings import Settings
@@ -177,13 +177,17 @@ def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
 
 
 def with_front_matter(text: str, values: Mapping[str, Json], path: Path) -> str:
-    """Return the text of an agent's file with these fields set. A null value removes a field.
+    """Return the text of a file of an agent, command or skill with these fields set. A null value removes a field.
     `instructions` is the text below the front matter.
 
     Comments, other fields, line endings and a byte order mark are kept. Raise ConfigError if the existing front matter is invalid.
     """
     head, body = split(text)
-    parse(head, Place("user", str(path)))
+    try:
+        parse(head, Place("user", str(path)))
+    except ConfigError:
+        head = quoted(head)
+        parse(head, Place("user", str(path)))
     yaml = round_trip(head)
     tree: Any = yaml.load(head) or CommentedMap()
     for name, value in values.items():

@@ -267,6 +267,15 @@ async def test_a_command_is_created_changed_and_deleted(server: LiveServer) -> N
     assert not path.exists() and (await server.client.get(url)).status == 404
 
 
+async def test_a_command_whose_front_matter_lacks_quotes_can_be_changed(server: LiveServer) -> None:
+    path = server.engine.settings.home / "commands" / "fix.md"
+    path.parent.mkdir()
+    path.write_text("---\ndescription: Fix: the parser\nargument: [file] [how]\n---\n\nFix $1.\n")
+    changed = await server.client.patch("/api/commands/fix", json={"prompt": "Fix $1 now."})
+    shown = await changed.json()
+    assert (shown["prompt"].strip(), shown["description"], shown["argument"]) == ("Fix $1 now.", "Fix: the parser", "[file] [how]")
+
+
 async def test_errors_in_a_command_name_the_field(server: LiveServer) -> None:
     for body, field in (
         ({"name": "a b", "prompt": "x"}, "name"),
