@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,16 @@ def test_only_new_conversations_can_be_temporary(moot: MootProcess) -> None:
         ended = moot.run(*arguments)
         assert (ended.returncode, b"--temporary applies only to new conversations" in ended.stderr) == (2, True)
     assert listed(moot) == ["one"]
+
+
+def test_a_command_keeps_a_temporary_conversation_that_it_did_not_start(moot: MootProcess) -> None:
+    assert moot.run("run", "one").returncode == 0
+    id = json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["id"]
+    with closing(sqlite3.connect(moot.home / "data" / "moot.db")) as stored, stored:
+        stored.execute("UPDATE conversation SET expires_at = ?", (4_000_000_000_000,))
+    ended = moot.run("run", f"--continue={id}", "two")
+    assert ended.returncode == 0 and b"deleted" not in ended.stderr, ended.stderr
+    assert b"two" in moot.run("chat", "show", id).stdout
 
 
 @pytest.mark.slow

@@ -216,7 +216,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     if request.chosen:
         await engine.store.conversations.update(submitted.conversation.id, settings=request.chosen)
     _say_where(submitted, named, existing, output)
-    async with purged([submitted.conversation.id], engine, output):
+    async with purged([submitted.conversation.id] if flags.temporary else [], engine, output):
         return await _follow(engine, submitted, settings, show, output)
 
 

@@ -19,11 +19,11 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class StagedBlobs:
-    """Blobs that the store stores together with a change that refers to them. Large ones are already on disk."""
+    """Blobs that the store stores together with a change that refers to them. Large ones are already stored."""
 
     blobs: tuple[Blob, ...]
     small: Mapping[str, bytes]
-    """Hash → content of each blob that is not on disk yet."""
+    """Hash → content of each blob that is not stored yet."""
 
     @property
     def hashes(self) -> list[Json]:
@@ -50,7 +50,7 @@ class Blobs(Protocol):
         ...
 
     async def stage(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> StagedBlobs:
-        """Prepare several blobs for a change that stores them, such as `OpenExchange`. Until then, they can't be read."""
+        """Prepare several blobs for a change that stores them, such as `OpenExchange`. Until then, small ones can't be read."""
         ...
 
     async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:

@@ -171,8 +171,11 @@ class Erasure(Protocol):
         """The search for secrets to redact."""
         ...
 
-    async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
-        """Purge the conversations with these ids, their sub-conversations and all their data.
+    async def purge(
+        self, conversations: Sequence[str], *, dry_run: bool = False, temporary: bool = False, tell: ReportProgress | None = None
+    ) -> ErasureReceipt:
+        """Purge the conversations with these ids, their sub-conversations and all their data. With `temporary`, leave out those that are
+        kept.
 
         Raise NotFound if an id is unknown, Busy if one of their runs is active or a machine that they come from is being synchronized.
         """

@@ -15,7 +15,7 @@ from moot.cli.options import RunFlags
 from moot.config.loader import Loaded, Loader
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
-from moot.errors import Busy, ConfigError, StoreError, UsageError
+from moot.errors import ConfigError, MootError, NotFound, UsageError
 from moot.runtime.configuration import log_change
 from moot.store.tree.lists import ListFilter, with_listed_names
 from moot.types.conversation import Conversation, Page
@@ -98,6 +98,10 @@ def check_new(flags: RunFlags) -> None:
         raise UsageError("--temporary applies only to new conversations.", fix="Leave out the option, or start a conversation.")
 
 
+_PURGE_SECONDS = 10.0
+"""Maximum time for a purge when a command ends. What is left is done at the next start."""
+
+
 @asynccontextmanager
 async def purged(conversations: Sequence[str], engine: Engine, output: Output) -> AsyncGenerator[None, None]:
     """Purge those of the conversations that are temporary after the block. The sequence may grow meanwhile.
@@ -107,8 +111,10 @@ async def purged(conversations: Sequence[str], engine: Engine, output: Output) -
     try:
         yield
     finally:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_PURGE_SECONDS, shield=True) as scope:
             await _purge_temporary(conversations, engine, output)
+        if scope.cancelled_caught:
+            output.say("moot: the next command finishes deleting the temporary conversation", "yellow")
 
 
 async def _purge_temporary(conversations: Sequence[str], engine: Engine, output: Output) -> None:
@@ -117,7 +123,13 @@ async def _purge_temporary(conversations: Sequence[str], engine: Engine, output:
         if found is None or found.expires_at is None:
             continue
         try:
-            await engine.store.erasure.purge([found.id])
+            receipt = await engine.store.erasure.purge([found.id], temporary=True)
+        except NotFound:  # another process has purged it
+            continue
+        except MootError as error:
+            output.say(
+                f"moot: the temporary conversation could not be deleted yet and will be deleted when it expires: {error.message}", "yellow"
+            )
+            continue
+        if receipt.conversations:
             output.say("moot: the temporary conversation was deleted", "dim")
-        except (Busy, StoreError) as error:
-            output.say(f"moot: the temporary conversation is deleted later: {error.message}", "yellow")

@@ -260,6 +260,7 @@ class InteractiveConversation:
         context = self.context
         prompt = prompt_of(context, command or Send(""), prompt)
         prompt = replace(prompt, settings={**prompt.settings, "attended": True}, temporary=context.temporary)
+        is_new = context.conversation is None
         if context.conversation is None:
             prompt = replace(prompt, allowed_uris=with_folders((), context.directory, context.further_folders or ()))
         waiting = await self._waiting_run()
@@ -267,7 +268,8 @@ class InteractiveConversation:
         if waiting is not None and (await self._engine.store.records.run(waiting)).status == "cancelled":
             self._view.notice("The run that was waiting for your answer was cancelled, because you sent another prompt.")
         context.take_folders()
-        if submitted.conversation.expires_at is not None and submitted.conversation.id not in context.started:
+        is_own = (is_new and context.temporary) or submitted.conversation.forked_from in context.started
+        if is_own and submitted.conversation.id not in context.started:
             context.started.append(submitted.conversation.id)
         if self.conversation is not None and not self.conversation.directory and submitted.conversation.directory:
             self._view.notice(in_folder(submitted.conversation))

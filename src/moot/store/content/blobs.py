@@ -154,7 +154,10 @@ class ContentStore:
         # hashing a few small blobs takes less time than waking the other thread
         names = hashed() if sum(map(len, pieces)) <= _AT_ONCE else await self._reader.call(hashed)
         small = await self._write_files(dict(zip(names, pieces, strict=True)))
-        return StagedBlobs(tuple(Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)), small)
+        staged = StagedBlobs(tuple(Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)), small)
+        if large := tuple(blob for blob in staged.blobs if blob.sha256 not in small):  # a file without a row would never be deleted
+            await self._writer.write(partial(_put, self._files, StagedBlobs(large, {}), self._owner or LOCAL_USER))
+        return staged
 
     async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
         owner = self._owner or LOCAL_USER

@@ -50,13 +50,13 @@ _HIT_TABLES: LiteralString = (
 _ORIGINAL: LiteralString = (
     "SELECT 1 FROM import_identity AS i JOIN import_identity AS o ON o.identity = i.identity AND o.is_copy = 0"
     " JOIN message AS om ON om.no = o.message JOIN conversation AS oc ON oc.no = om.conversation"
-    " WHERE i.message = m.no AND om.deleted_at IS NULL AND oc.deleted_at IS NULL"
+    " WHERE i.message = m.no AND om.deleted_at IS NULL AND oc.deleted_at IS NULL AND oc.expires_at IS NULL"
 )
 _NO_COPIES: LiteralString = (
     f" AND (NOT EXISTS ({_ORIGINAL} AND i.is_copy = 1) OR EXISTS (SELECT 1 FROM import_identity WHERE message = m.no AND is_copy = 0))"
     " AND (c.forked_from_id IS NULL OR NOT EXISTS (SELECT 1 FROM message AS o JOIN conversation AS oc ON oc.no = o.conversation"
     " WHERE o.id = iif(json_valid(CAST(m.metadata AS TEXT)), CAST(m.metadata AS TEXT) ->> '$.source.message', NULL)"
-    " AND o.deleted_at IS NULL AND oc.deleted_at IS NULL))"
+    " AND o.deleted_at IS NULL AND oc.deleted_at IS NULL AND oc.expires_at IS NULL))"
 )
 """Excludes messages that were copied by a fork, here or in the program they were imported from, if the original still exists."""
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT ?)"

@@ -29,6 +29,11 @@ _BELOW: LiteralString = (
     "WITH RECURSIVE below (no, id) AS (SELECT no, id FROM conversation WHERE no = ?"
     " UNION SELECT c.no, c.id FROM conversation AS c JOIN below AS b ON c.parent_id = b.id)"
 )
+_TEMPORARY_TOP: LiteralString = (  # a purge of a temporary conversation includes everything below it
+    "WITH RECURSIVE above (no, parent_id, depth) AS (SELECT no, parent_id, 0 FROM conversation WHERE no = ?"
+    " UNION ALL SELECT c.no, c.parent_id, a.depth + 1 FROM conversation AS c JOIN above AS a ON c.id = a.parent_id"
+    " WHERE c.expires_at IS NOT NULL) SELECT no FROM above ORDER BY depth DESC LIMIT 1"
+)
 _AT_WORK = f"{_BELOW} SELECT 1 FROM run AS r WHERE r.conversation IN (SELECT no FROM below) AND {IS_AT_WORK} LIMIT 1"
 _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
 
@@ -186,7 +191,8 @@ class ConversationTree:
             facts |= _mark(transaction, found, archived, pinned, tags)
             if keep and found.expires_at is not None:
                 facts["temporary"] = False
-                transaction.execute(f"{_BELOW} UPDATE conversation SET expires_at = NULL WHERE no IN (SELECT no FROM below)", (found.no,))
+                top: Any = transaction.row(_TEMPORARY_TOP, (found.no,))
+                transaction.execute(f"{_BELOW} UPDATE conversation SET expires_at = NULL WHERE no IN (SELECT no FROM below)", top)
             if facts:
                 transaction.add(found.no, (Event("meta", body=facts),))
             transaction.execute(

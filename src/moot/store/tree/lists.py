@@ -219,7 +219,7 @@ def _tags(connection: Queries, owner: str | None) -> tuple[str, ...]:
 
 _TAGGED = (
     "SELECT 1 FROM conversation_tag AS t CROSS JOIN conversation AS c ON c.no = t.conversation"
-    " WHERE t.tag = ? AND c.deleted_at IS NULL AND (? IS NULL OR c.owner_id = ?) LIMIT 1"
+    " WHERE t.tag = ? AND c.deleted_at IS NULL AND c.expires_at IS NULL AND (? IS NULL OR c.owner_id = ?) LIMIT 1"
 )
 _HELD = "SELECT 1 FROM conversation WHERE {} = ? AND +owner_id = ? LIMIT 1"
 

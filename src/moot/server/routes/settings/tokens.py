@@ -64,7 +64,7 @@ class SessionOut(Out):
     transcribes: bool
     """True if `POST /api/transcriptions` is available, because `models.transcription` is set."""
     keys: dict[str, list[str]]
-    """Keyboard shortcuts of the configuration: action → its keys, such as `alt+enter`. Empty for other users than the owner of moot's home."""
+    """Keyboard shortcuts of the configuration: action → its keys, such as `alt+enter`. Empty if the caller doesn't own moot's home."""
 
 
 router = Router(prefix="/api/tokens", tags=["tokens"])

@@ -44,8 +44,7 @@ def prompts(queries: Queries, conversations: Iterable[int]) -> set[str]:
 _DAY = 86_400_000  # ms
 _TEMPORARY = (  # interrupted runs don't keep a temporary conversation, because its program has ended
     f"SELECT {CONVERSATION} FROM conversation WHERE expires_at < ? AND NOT EXISTS (SELECT 1 FROM conversation AS p"
-    " WHERE p.id = conversation.parent_id AND p.expires_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM run AS r"
-    " WHERE r.conversation = conversation.no AND (r.status = 'running' OR r.status = 'waiting' AND r.owner IS NOT NULL)) ORDER BY no"
+    " WHERE p.id = conversation.parent_id AND p.expires_at IS NOT NULL) ORDER BY no"
 )
 
 
@@ -53,7 +52,8 @@ def expired(queries: Queries, rules: Retention, now: int) -> list[Expiry]:
     """Return conversations to delete or purge, except those with an unfinished run. Sub-conversations follow their parent, unless they were
     deleted separately."""
     names: dict[str, str] = dict(queries.execute("SELECT id, name FROM project").fetchall())
-    over = [Expiry(conversation_of(row), "purge", "temporary") for row in queries.execute(_TEMPORARY, (now,))]
+    temporary = [conversation_of(row) for row in queries.execute(_TEMPORARY, (now,)).fetchall()]
+    over = [Expiry(one, "purge", "temporary") for one in temporary if _is_idle(queries, one)]
     if not (rules.trash_days or rules.keep_days or rules.archived_days or rules.projects):
         return over
     found: Any = queries.execute(
@@ -101,6 +101,14 @@ def with_children(queries: Queries, ids: Sequence[str], owner: str | None) -> di
         children: Any = queries.execute("SELECT id FROM conversation WHERE parent_id = ?", (one.id,)).fetchall()
         waiting += [lookup.conversation(queries, id, owner) for (id,) in children]
     return found
+
+
+def _is_idle(queries: Queries, conversation: Conversation) -> bool:
+    try:
+        check_idle(queries, with_children(queries, [conversation.id], None))
+    except Busy:
+        return False
+    return True
 
 
 def check_idle(queries: Queries, conversations: Collection[int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import anyio
 from anyio import to_thread
 
 from moot.errors import Busy, HostError, StoreFull, UsageError
+from moot.store import lookup
 from moot.store.content.blobs import BlobFiles
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
@@ -66,7 +67,9 @@ class Eraser:
         self._clock = clock
         self._state = path.parent.parent / "state"
 
-    async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
+    async def purge(
+        self, conversations: Sequence[str], *, dry_run: bool = False, temporary: bool = False, tell: ReportProgress | None = None
+    ) -> ErasureReceipt:
         found = await self._reader.read(lambda connection: purging.with_children(connection, conversations, None))
         await self._reader.read(lambda connection: purging.check_idle(connection, found))
         # no copy from before this time can contain the data; imported conversations have other clocks' timestamps
@@ -87,8 +90,9 @@ class Eraser:
         if any(one.expires_at is not None for one in found.values()):  # their usage stays in the sums
             await AnswerStats(self._writer, self._reader).count()
         async with alone(self._state, self._turn), self._mirrors(work):
-            work = await self._writer.write(partial(_hidden, work), sync=True)
-            return await self._work(work, tell or silent)
+            expiries = {one.id: one.expires_at for one in found.values() if one.id in conversations} if temporary else {}
+            work = await self._writer.write(partial(_hidden, work, conversations, expiries), sync=True)
+            return await self._work(work, tell or silent) if work.conversations else work.receipt
 
     async def redact(
         self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: ReportProgress | None = None
@@ -118,7 +122,7 @@ class Eraser:
             if one.what == "delete":
                 await deleting.delete(one.conversation.id)
         purged = [one.conversation.id for one in found if one.what == "purge"]
-        return found, await self.purge(purged, tell=tell) if purged else None
+        return found, await self.purge(purged, temporary=True, tell=tell) if purged else None
 
     async def finish(self) -> list[ErasureReceipt]:
         unfinished = {no for no, *_ in await self._reader.read(jobs.open_jobs)}
@@ -243,11 +247,15 @@ class Eraser:
         return receipt
 
 
-def _hidden(work: EraseJob, transaction: Transaction) -> EraseJob:
-    """Store the job and mark its conversations and their sub-conversations as deleted, so that no one continues them."""
-    found = purging.with_children(transaction, list(work.conversations.values()), None)
+def _hidden(work: EraseJob, roots: Sequence[str], expiries: Mapping[str, int | None], transaction: Transaction) -> EraseJob:
+    """Store the job and mark its conversations and their sub-conversations as deleted, so that no one continues them.
+
+    `expiries` contains the times at which temporary conversations expire. Those that were kept or continued meanwhile are left out.
+    """
+    roots = [id for id in roots if expiries.get(id) is None or lookup.conversation(transaction, id).expires_at == expiries[id]]
+    found = purging.with_children(transaction, roots, None)
     work.conversations = {no: one.id for no, one in found.items()}
     purging.check_idle(transaction, work.conversations)
     for no in work.conversations:
         transaction.execute("UPDATE conversation SET deleted_at = coalesce(deleted_at, ?) WHERE no = ?", (transaction.now_ms, no))
-    return jobs.start(transaction, work)
+    return jobs.start(transaction, work) if work.conversations else work
