@@ -79,7 +79,7 @@ async def test_small_local_models_get_the_rules_of_the_agent_local(stage: Callab
         await on.ask("and now", conversation=run.conversation, model=f"big@{name}")
         small, big = sent(on, 1), sent(on, 2)
         assert tokens(system_of(small)) <= 500 and "Prefer short names." in system_of(small)
-        assert tools_of(small) == ["edit_file", "read_file", "search_files", "shell", "write_file"] and small["temperature"] == 0.3
+        assert tools_of(small) == ["edit_file", "read_file", "search_files", "shell", "write_file"] and small["temperature"] == 0.0
         assert len(tools_of(big)) == 10 and "temperature" not in big
 
 
@@ -91,7 +91,7 @@ async def test_the_agent_local_keeps_its_limits_with_any_model(stage: Callable[.
         await on.ask("two", conversation=run.conversation)
         await on.ask("three", conversation=run.conversation)
         body = sent(on, -1)
-        assert (tokens(system_of(body)) <= 500, len(tools_of(body)), body["temperature"]) == (True, 5, 0.3)
+        assert (tokens(system_of(body)) <= 500, len(tools_of(body)), body["temperature"]) == (True, 5, 0.0)
         assert len(json.dumps(body["messages"])) // 4 < 3_000 and "three" in json.dumps(body["messages"])
 
 
