@@ -134,7 +134,7 @@ async def conversations(server: LiveServer) -> dict[str, Any]:
     found["run cancelled"] = await ended(server, hanging)
     found["conversation deleted"] = await sent(client, "DELETE", f"/api/conversations/{forked['id']}")
     purged = found["conversation purged"] = await sent(client, "DELETE", f"/api/conversations/{forked['id']}?purge=true")
-    purged["rows"] |= dict.fromkeys(purged["rows"].keys() & BACKGROUND, "int")
+    purged["rows"] = {table: rows for table, rows in purged["rows"].items() if table not in BACKGROUND}
     return found
 
 
