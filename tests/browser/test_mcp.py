@@ -79,7 +79,7 @@ def test_a_server_is_tested_added_changed_and_removed(own: Served, visit: Visito
     entry.get_by_role("button", name="Edit demo").click()
     again = page.get_by_role("dialog", name="Change server “demo”")
     expect(again.get_by_label("Value of the variable")).to_have_value("")
-    again.get_by_label("Trust its hints").check()
+    again.get_by_label("Trust the server’s hints").check()
     again.get_by_role("button", name="Save").click()
     expect(again).to_have_count(0)
     text = (own.moot.home / "config.yaml").read_text()

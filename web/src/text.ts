@@ -204,7 +204,7 @@ export const english = {
 
   temporary: {
     title: 'Temporary',
-    about: 'Not listed or searched, and permanently deleted after 24 hours',
+    about: 'Not listed or searched. Permanently deleted 24 hours after the last prompt.',
     note: (time: string) => `Temporary conversation. It will be permanently deleted on ${time}.`,
     keep: 'Keep',
     kept: 'The conversation is kept',
@@ -591,7 +591,7 @@ export const english = {
     whole: 'Whole conversation',
     none: 'No changes to files were recorded.',
     undone: 'Changes that were undone are not included.',
-    partial: 'Commands may have made more changes, which are not known yet.',
+    partial: 'Changes made by commands may be missing until the run has finished.',
     kinds: { created: 'created', modified: 'modified', deleted: 'deleted' },
     mixed: 'Someone else changed this file in between.',
     noLines: 'Only the permissions or line endings have changed.',
@@ -603,7 +603,7 @@ export const english = {
       other: 'This is not a regular file, or it is too large.',
     },
     rest: (count: number) => (count === 1 ? '1 more file' : `${count} more files`),
-    leftOut: (path: string, reason: string) => `${path} is not covered: ${reason}`,
+    leftOut: (path: string, reason: string) => `Changes to ${path} are not recorded: ${reason}`,
   },
 
   replay: {
@@ -1194,7 +1194,8 @@ export const english = {
     deleteAbout: 'Its file will be deleted. This can’t be undone.',
     deleteSubmit: 'Delete command',
     elsewhere: 'This command is not in moot’s home folder, so it can’t be changed here. Edit its file:',
-    nameHelp: 'The name can contain letters, digits, - and _. A name such as git:squash puts the file into a folder.',
+    nameHelp:
+      'The name can contain letters, digits, - and _. A name such as git:squash puts the file into the folder git.',
     description: 'Description',
     argument: 'Arguments',
     argumentHelp: 'Shown after the name, such as FILE [QUESTION].',
@@ -1202,7 +1203,7 @@ export const english = {
     promptHelp: '$1, $2 and $ARGUMENTS stand for what is typed after the name. @notes.txt includes a file.',
     agent: 'Agent',
     model: 'Model',
-    optional: 'Leave empty to use that of the conversation.',
+    optional: 'Leave empty to use the conversation’s setting.',
   },
 
   skills: {
@@ -1211,9 +1212,9 @@ export const english = {
     add: 'Add skill',
     new: 'New skill',
     create: 'Create skill',
-    nameHelp: 'Lower-case letters, digits and hyphens.',
+    nameHelp: 'Lowercase letters, digits and hyphens.',
     description: 'Description',
-    descriptionHelp: 'What the skill does, and when to use it. The model reads this to decide.',
+    descriptionHelp: 'The model uses this to decide when to use the skill.',
     project: 'Project',
     noProject: 'No project',
     withProject: (name: string) => `Including skills from ${name}`,
@@ -1342,7 +1343,7 @@ export const english = {
     },
     valuesHelp: `Values are saved in moot’s configuration file and never shown again. \${NAME} stands for an environment variable of moot.`,
     kept: 'Stored value',
-    trust: 'Trust its hints about which tools only read. Agents then run these tools without asking.',
+    trust: 'Trust the server’s hints about which tools are read-only. Agents then run these tools without asking.',
     starts: 'Testing starts this command on the machine that runs moot. After you save it, agents start it too:',
     connects: 'Testing connects to this address. After you save it, agents connect to it too:',
     test: 'Connect and list tools',
