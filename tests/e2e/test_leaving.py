@@ -55,7 +55,7 @@ def test_leaving_during_an_answer_asks_and_the_run_continues_in_the_background(m
     screen.send("hi" + ENTER)
     screen.wait_for("1 queued")
     screen.send("/bg" + ENTER)
-    screen.wait_for("The answer continues in the background. To follow it: moot chat attach")
+    screen.wait_for("The answer continues in the background. To follow it, run: moot chat attach")
     assert screen.wait_exit() == 0, "the shell has the terminal back"
     screen.close()
     run, queued = runs_of(moot)
@@ -91,7 +91,7 @@ def test_a_dumb_terminal_asks_before_it_leaves_a_running_answer(moot: MootProces
     assert "1  Detach" in shown and "2  Stop" in shown
     screen.send("q" + ENTER)
     screen.send("/bg" + ENTER)
-    screen.wait_for("The answer continues in the background. To follow it: moot chat attach")
+    screen.wait_for("The answer continues in the background. To follow it, run: moot chat attach")
     assert screen.wait_exit() == 0
     [run] = runs_of(moot)
     moot.run("chat", "stop", run["conversation"])

@@ -161,7 +161,7 @@ def test_ctrl_v_attaches_the_picture_in_the_clipboard_and_dropped_files_become_r
     try:
         screen.wait_for("scripted@mine · ask", START)
         screen.send("\x16")
-        screen.wait_for("The clipboard has no picture.")
+        screen.wait_for("The clipboard contains no image.")
         (moot.home / "clipboard").write_bytes(base64.b64decode(PICTURE))
         screen.send("look at\x16")
         screen.wait_for("› look at [image 1]")

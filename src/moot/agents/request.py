@@ -69,7 +69,7 @@ class Recordings:
         if not transcripts.is_configured:
             raise UsageError(
                 f"{name} can't be sent: {self._model.id} does not accept {media_type}, and {_SETTING} is not set.",
-                fix=f"Set {_SETTING} to a model that transcribes audio, or choose a model that accepts it.",
+                fix=f"Set {_SETTING} to a model that transcribes audio, or choose a model that accepts recordings.",
             )
         if len(data) > SOUND_BYTES:
             raise UsageError(f"{name} is too large to transcribe. The limit is {SOUND_BYTES // 1_000_000} MB.")

@@ -114,7 +114,7 @@ class RunFlags:
         ),
     ] = None
     temporary: Annotated[
-        bool, Parameter(help="Permanently delete the new conversation when the command ends. It is not listed or searched.")
+        bool, Parameter(help="Start a conversation that is not listed or searched, and permanently delete it when the command ends.")
     ] = False
     schema: Annotated[Path | None, Parameter(help="File with a JSON Schema that the answer must match.")] = None
     max_steps: Annotated[int | None, Parameter(minimum=1, help="Maximum number of model calls.")] = None

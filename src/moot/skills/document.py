@@ -91,7 +91,7 @@ class _Reader:
         if not name:
             self._report(node, "The field 'name' is missing.")
         elif not is_name(name):
-            self._report(node, f"Invalid name {name[:80]!r}: use 1 to {NAME_CHARACTERS} lower-case letters, digits and single hyphens.")
+            self._report(node, f"Invalid name {name[:80]!r}: use 1 to {NAME_CHARACTERS} lowercase letters, digits and single hyphens.")
         elif name != self._folder:
             self._report(node, f"The name {name!r} differs from the folder's name {self._folder!r}.")
         return name

@@ -21,7 +21,7 @@ def create_skill(root: Path, name: str, description: str, body: str) -> Path:
     """
     if not is_name(name):
         message = f"Invalid skill name {name!r}."
-        raise _invalid("name", message, "Use 1 to 64 lower-case letters, digits and single hyphens.")
+        raise _invalid("name", message, "Use 1 to 64 lowercase letters, digits and single hyphens.")
     folder = root / name
     if folder.exists():
         raise _invalid("name", f"{str(folder)!r} already exists.", f"moot skills show {name}")

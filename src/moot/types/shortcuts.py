@@ -15,7 +15,7 @@ ACTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "up": (("up",), "Go back to the queued prompt, draft or history"),
     "down": (("down",), "Go forward in the history"),
     "delete": (("del",), "Remove the queued prompt if nothing is typed"),
-    "paste": (("ctrl+v",), "Attach the picture in the clipboard"),
+    "paste": (("ctrl+v",), "Attach the image in the clipboard"),
     "search": (("ctrl+r",), "Search the history"),
     "complete": (("tab",), "Complete /commands and @files"),
     "next_mode": (("shift+tab",), "Switch mode: ask, edits, plan"),
@@ -61,12 +61,13 @@ def problems_of(own: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
             if problem := _problem(chord):
                 yield name, problem
             elif chord == ESCAPE_TWICE and name != "rewind":
-                yield name, f"{label(chord)} works only for 'rewind'."
+                yield name, f"{label(chord)} can be used only for 'rewind'."
             elif taken.setdefault(chord, name) != name:
                 yield name, f"{label(chord)} is already the key of {taken[chord]!r}. Set another key for {taken[chord]!r}, too."
     chosen = chords_of({name: chords for name, chords in own.items() if name in ACTIONS})
     if ESCAPE_TWICE in chosen["rewind"] and "esc" not in chosen["stop"]:  # the handler of Esc recognizes the second press
-        yield "stop", f"{label(ESCAPE_TWICE)} is the key of 'rewind', so Esc must be a key of 'stop'. Set another key for 'rewind', too."
+        also = "so 'stop' must include Esc. Add Esc to 'stop', or set another key for 'rewind'."
+        yield "stop", f"{label(ESCAPE_TWICE)} is set for 'rewind', {also}"
 
 
 def _problem(chord: str) -> str:

@@ -286,9 +286,9 @@ def test_a_conversation_is_shown_page_by_page_from_its_end(moot: Moot) -> None:
 
 def test_attach_requires_a_live_run(moot: Moot) -> None:
     (id,) = begin(moot, "one")
-    assert (moot("ps").err, moot("ps", "--json").json["data"]) == ("moot: no live runs\n", [])
+    assert (moot("ps").err, moot("ps", "--json").json["data"]) == ("moot: no active runs\n", [])
     ended = moot("chat", "attach", id)
-    assert (ended.code, "has no live run" in ended.err) == (2, True)
+    assert (ended.code, "has no active run" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["delete", "restore", "rename", "archive", "fork", "tree", "show", "switch", "stop", "attach"])

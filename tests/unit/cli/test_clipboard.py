@@ -10,7 +10,7 @@ from prompt_toolkit.history import InMemoryHistory
 
 from moot.cli.repl import programs
 from moot.cli.repl.composer import Composer, mentions_of
-from moot.cli.repl.programs import clipboard_picture, copy_with_program
+from moot.cli.repl.programs import clipboard_image, copy_with_program
 from moot.errors import UsageError
 
 pytestmark = pytest.mark.anyio
@@ -93,19 +93,19 @@ async def test_a_picture_is_read_with_the_program_of_the_system(
     (tmp_path / "png").write_bytes(PNG)
     (tmp_path / "jpeg").write_bytes(JPEG)
     program(tmp_path, script, name)
-    assert await clipboard_picture({"PATH": f"{tmp_path}:/bin:/usr/bin", **environ}) == found
+    assert await clipboard_image({"PATH": f"{tmp_path}:/bin:/usr/bin", **environ}) == found
 
 
 async def test_a_clipboard_without_a_picture_and_a_missing_program_are_reported(tmp_path: Path) -> None:
     environ = {"PATH": f"{tmp_path}:/bin", "WAYLAND_DISPLAY": "w"}
-    with pytest.raises(UsageError, match="No program found that reads pictures"):
-        await clipboard_picture({"PATH": str(tmp_path), "WAYLAND_DISPLAY": "w"})
+    with pytest.raises(UsageError, match="No program found that reads images"):
+        await clipboard_image({"PATH": str(tmp_path), "WAYLAND_DISPLAY": "w"})
     program(tmp_path, "echo No suitable type of content copied >&2; exit 1", "wl-paste")
-    with pytest.raises(UsageError, match="The clipboard has no picture"):
-        await clipboard_picture(environ)
+    with pytest.raises(UsageError, match="The clipboard contains no image"):
+        await clipboard_image(environ)
     program(tmp_path, "echo some text", "wl-paste")
-    with pytest.raises(UsageError, match="The clipboard has no picture"):
-        await clipboard_picture(environ)
+    with pytest.raises(UsageError, match="The clipboard contains no image"):
+        await clipboard_image(environ)
 
 
 def test_pasted_paths_of_files_become_references(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_other_pastes_stay_text(tmp_path: Path, text: str) -> None:
     assert mentions_of(text.format(folder=tmp_path), str(tmp_path)) == ""
 
 
-async def test_dropped_files_and_pictures_fit_into_the_text(tmp_path: Path) -> None:
+async def test_dropped_files_and_images_fit_into_the_text(tmp_path: Path) -> None:
     (tmp_path / "a b.txt").write_text("x")
     composer = Composer(history=InMemoryHistory(), completer=DummyCompleter(), directory=str(tmp_path))
     composer.insert_text("see")
@@ -159,15 +159,15 @@ async def test_dropped_files_and_pictures_fit_into_the_text(tmp_path: Path) -> N
     composer.paste(f"'{tmp_path}/a b.txt'")
     assert composer.text == f"!wc '{tmp_path}/a b.txt'"
     composer.replace("what is")
-    composer.paste_picture(PNG, "image/png")
-    composer.paste_picture(JPEG, "image/jpeg")
+    composer.paste_image(PNG, "image/png")
+    composer.paste_image(JPEG, "image/jpeg")
     assert composer.text == "what is [image 1] [image 2] "
-    assert [part["filename"] for part in composer.pictures(composer.text)] == ["image-1.png", "image-2.jpeg"]
+    assert [part["filename"] for part in composer.images(composer.text)] == ["image-1.png", "image-2.jpeg"]
     composer.delete_before_cursor()
     composer.delete_before_cursor()
-    assert composer.text == "what is [image 1] " and len(composer.pictures(composer.text)) == 1
+    assert composer.text == "what is [image 1] " and len(composer.images(composer.text)) == 1
     assert composer.take() == "what is [image 1] "
     for _ in range(18):
-        composer.paste_picture(PNG, "image/png")
-    with pytest.raises(UsageError, match="At most 20 pictures"):
-        composer.paste_picture(PNG, "image/png")
+        composer.paste_image(PNG, "image/png")
+    with pytest.raises(UsageError, match="At most 20 images"):
+        composer.paste_image(PNG, "image/png")

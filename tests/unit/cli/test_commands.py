@@ -129,7 +129,7 @@ def test_show_delete_stop_and_search(moot: Moot) -> None:
     assert found["index"]["done"] == found["index"]["total"]
     assert "needle" in moot("search", "needle").out
     assert moot("search", "nowhere").code == 0
-    assert "no live run" in moot("chat", "stop", "1").err
+    assert "no active run" in moot("chat", "stop", "1").err
     assert moot("chat", "resume", "1").code == 2
     id = moot("chat", "list", "--json").json["data"][0]["id"]
     assert moot("chat", "delete", "1").code == 0

@@ -57,8 +57,8 @@ def test_the_default_keys_have_no_conflicts_and_are_keys_of_the_terminal() -> No
         ("search", "", "The key is empty."),
         ("search", "space", "'space' is a character that you type."),
         ("search", "alt+ctrl+m", "Terminals can't tell Alt+Ctrl+M from Alt+Enter."),
-        ("search", "esc esc", "Esc Esc works only for 'rewind'."),
-        ("stop", "f3", "Esc Esc is the key of 'rewind', so Esc must be a key of 'stop'."),
+        ("search", "esc esc", "Esc Esc can be used only for 'rewind'."),
+        ("stop", "f3", "Esc Esc is set for 'rewind', so 'stop' must include Esc."),
     ],
 )
 def test_unusable_keys_are_errors(tmp_path: Path, action: str, chord: str, problem: str) -> None:

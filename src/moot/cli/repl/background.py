@@ -57,7 +57,7 @@ async def confirm_exit(engine: Engine, output: Output, suspend_for: Callable[[Ca
 async def check_detach(engine: Engine) -> None:
     """Raise UsageError if there is nothing to detach from, or if this system can't."""
     if foreground() is None:
-        raise UsageError("This terminal can't be left while an answer is running.", fix="Use /new and continue here.")
+        raise UsageError("moot can't detach on this system.", fix="Use /new and continue here.")
     if not await unfinished(engine):
         raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
 
@@ -80,8 +80,8 @@ async def _ask(engine: Engine, runs: Sequence[Run], output: Output) -> Exit:
 async def follow_notice(engine: Engine) -> str:
     """Return the notice that is printed when the user detaches."""
     conversation = await conversation_of(engine, await unfinished(engine))
-    command = f": moot chat attach {conversation[:13]}" if conversation is not None else ", run moot ps"
-    return f"The answer continues in the background. To follow it{command}"
+    command = f"moot chat attach {conversation[:13]}" if conversation is not None else "moot ps"
+    return f"The answer continues in the background. To follow it, run: {command}"
 
 
 async def stop_all(engine: Engine) -> None:

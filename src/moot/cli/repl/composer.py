@@ -23,8 +23,8 @@ from moot.types.message import Part
 PASTE_LINES = 12
 PASTE_CHARACTERS = 2_000
 """Larger pastes are shown as a placeholder."""
-MAX_PICTURES = 20
-"""Maximum number of pictures pasted while moot is open. They are kept in memory."""
+MAX_IMAGES = 20
+"""Maximum number of images pasted while moot is open. They are kept in memory."""
 _DROPPED_CHARACTERS, _DROPPED_FILES = 20_000, 100
 """A larger paste is not searched for dropped files."""
 
@@ -49,8 +49,8 @@ class Composer(Buffer):
         super().__init__(history=history, completer=completer, complete_while_typing=True, multiline=True)
         self._directory = directory
         self._pastes: dict[str, str] = {}
-        self._pictures: dict[str, Part] = {}
-        """Pasted pictures by placeholder. Sent ones are kept, because their text can return to the composer."""
+        self._images: dict[str, Part] = {}
+        """Pasted images by placeholder. Sent ones are kept, because their text can return to the composer."""
         self.on_paste_removed: Callable[[], object] = lambda: None
         """Called after a key press removes a paste placeholder."""
 
@@ -81,18 +81,18 @@ class Composer(Buffer):
         """Return False for commands, which need the plain paths of files."""
         return not self.text.lstrip().startswith(("!", "/"))
 
-    def paste_picture(self, data: bytes, media_type: str) -> None:
-        """Insert a placeholder for a picture, which is sent with the text. Raise UsageError if there are too many pictures."""
-        if len(self._pictures) >= MAX_PICTURES:
-            raise UsageError(f"At most {MAX_PICTURES} pictures can be pasted.", fix="Save the picture as a file and type @ and its name.")
-        number = next(at for at in range(1, MAX_PICTURES + 2) if (name := f"[image {at}]") not in self._pictures and name not in self.text)
-        self._pictures[f"[image {number}]"] = pasted_file(data, f"image-{number}.{media_type.rpartition('/')[2]}", media_type)
+    def paste_image(self, data: bytes, media_type: str) -> None:
+        """Insert a placeholder for an image, which is sent with the text. Raise UsageError if there are too many images."""
+        if len(self._images) >= MAX_IMAGES:
+            raise UsageError(f"At most {MAX_IMAGES} images can be pasted.", fix="Save the image as a file and type @ and its name.")
+        number = next(at for at in range(1, MAX_IMAGES + 2) if (name := f"[image {at}]") not in self._images and name not in self.text)
+        self._images[f"[image {number}]"] = pasted_file(data, f"image-{number}.{media_type.rpartition('/')[2]}", media_type)
         before = self.document.text_before_cursor
         self.insert_text(f"{'' if not before or before[-1].isspace() else ' '}[image {number}] ")
 
-    def pictures(self, text: str) -> list[Part]:
-        """Return the pasted pictures whose placeholders are in the text."""
-        return [part for placeholder, part in self._pictures.items() if placeholder in text]
+    def images(self, text: str) -> list[Part]:
+        """Return the pasted images whose placeholders are in the text."""
+        return [part for placeholder, part in self._images.items() if placeholder in text]
 
     def highlighted(self) -> Completion | None:
         """Return the completion that Enter takes: the selected one, or else the first if a command's name is being typed."""
@@ -129,7 +129,7 @@ class Composer(Buffer):
 
     def _around_pastes(self, start: int, end: int) -> tuple[int, int]:
         """Return the range, extended to include each placeholder that it overlaps."""
-        for placeholder in (*self._pastes, *self._pictures):
+        for placeholder in (*self._pastes, *self._images):
             at = self.text.find(placeholder)
             behind = at + len(placeholder)
             if at >= 0 and start < behind and end > at:

@@ -90,14 +90,14 @@ class InputHandler:
         output: Output,
         *,
         copy_to_terminal: Callable[[str], bool] = lambda _: False,
-        pictures: Callable[[str], Sequence[Part]] = lambda _: (),
+        images: Callable[[str], Sequence[Part]] = lambda _: (),
         has_menu: bool = False,
     ) -> None:
-        """`copy_to_terminal` copies a text through the terminal and returns False if that is not possible. `pictures` returns the pasted
-        pictures in a text. With `has_menu`, the beginning of a command's name selects the first command of the menu, even if Enter was
+        """`copy_to_terminal` copies a text through the terminal and returns False if that is not possible. `images` returns the pasted
+        images in a text. With `has_menu`, the beginning of a command's name selects the first command of the menu, even if Enter was
         pressed before the menu appeared.
         """
-        self._pictures = pictures
+        self._images = images
         self._copy_to_terminal, self._has_menu = copy_to_terminal, has_menu
         self._context, self._conversation, self._host, self._output = context, conversation, host, output
         self._scrollback, self._display = scrollback, display
@@ -151,7 +151,7 @@ class InputHandler:
             folders = with_folders((), context.directory, context.further_folders or ())
             agent = context.overrides.agent or ""
             place = Place(context.engine.runtime, context.directory, conversation, agent, allowed_uris=folders)
-            typed = Prompt((*parts, *self._pictures(text), *((text_part(text),) if text else ())), on_busy=on_busy)
+            typed = Prompt((*parts, *self._images(text), *((text_part(text),) if text else ())), on_busy=on_busy)
             prompt, notes = await attach_references(typed, place)
             for note in notes:
                 self._scrollback.say(f"{note}\n", "yellow")
@@ -250,7 +250,7 @@ class InputHandler:
 
     async def _send(self, send: Send) -> None:
         await self._provide_weights(send.model or self._next_model(send.agent))
-        parts, extra = (*self.shell_output, *self._pictures(send.text), *send.message()), tuple(self.shell_output)
+        parts, extra = (*self.shell_output, *self._images(send.text), *send.message()), tuple(self.shell_output)
         self._display.wait_for(self._model())
         try:
             is_shown = send.text == self._typed and self._conversation.live is None

@@ -163,12 +163,12 @@ _READERS: Sequence[tuple[str, Sequence[tuple[str, ...]], Callable[[bytes], bytes
     ("", [("osascript", "-e", "the clipboard as «class PNGf»")], _hex),
     ("WSL_DISTRO_NAME", [("powershell.exe", "-NoProfile", "-STA", "-Command", _POWERSHELL)], base64.b64decode),
 )
-"""Programs that write the picture in the clipboard to their stdout: the environment variable that must be set (empty if none), the commands
+"""Programs that write the image in the clipboard to their stdout: the environment variable that must be set (empty if none), the commands
 to try, and the function that decodes their output."""
 
 
-async def clipboard_picture(environ: Mapping[str, str] = os.environ) -> tuple[bytes, str]:
-    """Return the picture in the clipboard and its media type. Raise UsageError if there is none, or no program that can read it."""
+async def clipboard_image(environ: Mapping[str, str] = os.environ) -> tuple[bytes, str]:
+    """Return the image in the clipboard and its media type. Raise UsageError if there is none, or no program that can read it."""
     tried = False
     for variable, commands, decode in _READERS:
         if (variable and not environ.get(variable)) or shutil.which(commands[0][0], path=environ.get("PATH")) is None:
@@ -177,20 +177,20 @@ async def clipboard_picture(environ: Mapping[str, str] = os.environ) -> tuple[by
         for argv in commands:
             found = await output(argv, env=dict(environ), timeout=PASTE_SECONDS, limit=2 * MAX_MEDIA)
             if found.code is None:
-                raise UsageError(f"{argv[0]} did not return the picture, or it is larger than {MAX_MEDIA >> 20} MiB.")
+                raise UsageError(f"{argv[0]} did not return the image, or it is larger than {MAX_MEDIA >> 20} MiB.")
             try:
                 data = decode(found.stdout) if found.code == 0 else b""
             except ValueError:  # not in the expected notation
                 data = b""
             if len(data) > MAX_MEDIA:
-                raise UsageError(f"The picture in the clipboard is larger than {MAX_MEDIA >> 20} MiB.")
+                raise UsageError(f"The image in the clipboard is larger than {MAX_MEDIA >> 20} MiB.")
             if (media_type := media_of(data)).startswith("image/"):
                 return data, media_type
     if tried:
-        raise UsageError("The clipboard has no picture.", fix="To paste text, use the terminal's own key, often Ctrl+Shift+V.")
+        raise UsageError("The clipboard contains no image.", fix="To paste text, use your terminal's own shortcut, usually Ctrl+Shift+V.")
     raise UsageError(
-        "No program found that reads pictures from the clipboard.",
-        fix="Install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS), or save the picture as a file and type @ and its name.",
+        "No program found that reads images from the clipboard.",
+        fix="Install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS), or save the image as a file and type @ and its name.",
     )
 
 

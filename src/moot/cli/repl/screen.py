@@ -22,7 +22,7 @@ from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
 from moot.cli.repl.keys import KeyHandler, bindings, leader_hint, register_sequences, table
-from moot.cli.repl.programs import NotificationKind, Notifier, clipboard_picture, osc52, run_statusline
+from moot.cli.repl.programs import NotificationKind, Notifier, clipboard_image, osc52, run_statusline
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
@@ -125,7 +125,7 @@ class ReplScreen:
             self,
             output,
             copy_to_terminal=self._copy_to_terminal,
-            pictures=self._composer.pictures,
+            images=self._composer.images,
             has_menu=True,
         )
         self._notifier = Notifier(lambda: context.engine.runtime.settings.ui, self._terminal.writer.write_now)
@@ -375,7 +375,7 @@ class ReplScreen:
             self._composer.replace(edited.rstrip("\n"))
 
     async def _paste(self) -> None:
-        self._composer.paste_picture(*await clipboard_picture())
+        self._composer.paste_image(*await clipboard_image())
 
     async def _rewind(self) -> None:
         if self._conversation.conversation is not None:

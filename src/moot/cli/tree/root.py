@@ -275,9 +275,12 @@ TREE = Group(
         "chat": CHAT,
         "ps": command(
             "commands.chat.runs:ps",
-            "List the live runs of all moot processes.",
+            "List the active runs of all moot processes.",
             ("moot ps", "moot ps --once", "moot ps --watch", "moot ps --json"),
-            details="On a terminal, the list stays up to date, and you can open, answer and stop runs in it.",
+            details=(
+                "In a terminal, the list stays up to date and also shows runs that ended within a day. You can open, answer and stop runs "
+                "in it."
+            ),
             stays=True,
         ),
         "stats": command(

@@ -110,7 +110,7 @@ def read_plugin(files: Files, name: str, folder: Path) -> Plugin:
     name = str(manifest.get("name") or name)
     if not is_name(name):
         raise Refused(
-            f"Invalid plugin name {name!r}: use at most {NAME_CHARACTERS} lower-case letters, digits, - and _.",
+            f"Invalid plugin name {name!r}: use at most {NAME_CHARACTERS} lowercase letters, digits, - and _.",
             fix=f"Set `name` in {MANIFEST}.",
         )
     return _Reader(files, manifest, name, folder).plugin()

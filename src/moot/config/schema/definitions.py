@@ -99,7 +99,7 @@ class WorkflowStepPart(Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.name and not re.fullmatch(STEP_NAME, self.name):
-            raise ValueError(f"Invalid step name {self.name!r}: use lower-case letters, digits, - and _.")
+            raise ValueError(f"Invalid step name {self.name!r}: use lowercase letters, digits, - and _.")
         if not self.prompt.strip():
             raise ValueError("The prompt is empty.")
         return self

@@ -172,7 +172,10 @@ _LARGER = (
         cache=147_456,
     ),
 )
-"""Larger models, each by its own publisher. The hashes are those that several independent projects record for these files."""
+"""Larger models, published by Qwen and IBM and available only on the model hub. Their hashes come from several independent projects.
+
+They have not been run with moot yet, and the memory figures are estimates.
+"""
 
 _SMOL = Weights(
     name="smollm2-135m",

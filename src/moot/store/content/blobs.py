@@ -85,7 +85,7 @@ class BlobFiles:
         return self.folder / sha256[:2] / sha256
 
     def has(self, sha256: str) -> bool:
-        """Return true if the blob's file exists."""
+        """Return True if the blob's file exists."""
         return self.path(sha256).exists()
 
     def begin(self) -> IncomingFile:

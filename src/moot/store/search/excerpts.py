@@ -25,7 +25,7 @@ class Marker:
         # one pattern per term: a pattern that starts with a letter is many times faster than an alternation
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
         self._lowered: list[tuple[str, str]] = []
-        """The most recently compared texts, each with its lower-case form."""
+        """The most recently compared texts, each with its lowercase form."""
 
     def best(self, texts: Sequence[str]) -> int:
         """Return the index of the text that contains the most terms. If several do, return the first nonempty one."""

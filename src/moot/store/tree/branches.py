@@ -65,7 +65,7 @@ def first_rows(queries: Queries, conversation: int, end: str, limit: int | None,
         at = next((index for index, row in enumerate(path) if row[1] == after), None)
         if at is None:
             fix = "The branch may have changed. Read it again from the start."
-            raise NotFound(f"No message of the branch has the id {after!r}.", fix=fix)
+            raise NotFound(f"The branch contains no message with the id {after!r}.", fix=fix)
         path = path[at + 1 :]
     wanted = [row[0] for row in path if row[2] is None][:limit]
     return queries.execute(_NUMBERED, (dumps(wanted).decode(),)).fetchall()

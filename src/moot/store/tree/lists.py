@@ -164,7 +164,7 @@ def listed_name(kind: Literal["agent", "model", "host", "tag"], name: str, liste
 
 
 def with_listed_names(wanted: ListFilter, listed: ListChoices) -> ListFilter:
-    """Return the filter with agent, model, host and tag as listed. Raise NotFound if `listed_name` raises it."""
+    """Return the filter with agent, model, host and tag as listed. Raise NotFound if one of them doesn't exist."""
     return replace(
         wanted,
         agent=listed_name("agent", wanted.agent, listed) if wanted.agent else wanted.agent,

@@ -75,12 +75,12 @@ async def archive(
 
 
 async def pin(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
-    """List a conversation before the others."""
+    """Pin a conversation to the top of the list."""
     await _pin(conversation, output, pinned=True, json=json)
 
 
 async def unpin(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
-    """List a conversation by its last activity again."""
+    """Unpin a conversation."""
     await _pin(conversation, output, pinned=False, json=json)
 
 

@@ -109,12 +109,12 @@ async def resume(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: 
 
 
 async def attach(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> int:
-    """Follow a live run from the start of its answer to the end. Detaching does not stop the run."""
+    """Follow an active run from the start of its answer to the end. Detaching does not stop the run."""
     display = make_show(shown, output)
     async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is None:
-            raise UsageError(f"Conversation {found.title or found.id!r} has no live run.", fix="moot ps")
+            raise UsageError(f"Conversation {found.title or found.id!r} has no active run.", fix="moot ps")
         if run.status == "interrupted":
             raise UsageError("The run was interrupted.", fix=f"moot chat resume {found.id[:13]}")
         message = await engine.store.conversations.message(run.message)
@@ -134,7 +134,7 @@ async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> 
         output.json({"ok": True, "conversation": found.id, "run": run.id if run else None, "status": run.status if run else None})
         return
     if run is not None or not children:
-        output.say(f"moot: {run.status}" if run is not None else "moot: no live run")
+        output.say(f"moot: {run.status}" if run is not None else "moot: no active run")
     if children:
         output.say(f"moot: stopped {', '.join(child.agent for child in children)}")
 
@@ -188,12 +188,12 @@ class RunLine:
 Watch = Annotated[bool, Parameter(name="--watch", help="Print the list again after every change, until Ctrl+C.")]
 
 
-Once = Annotated[bool, Parameter(name="--once", help="Print the list without the interactive list.")]
+Once = Annotated[bool, Parameter(name="--once", help="Print the list once and exit.")]
 
 
 async def ps(*, watch: Watch = False, once: Once = False, json: AsJson = False, output: Out) -> int:
-    """Print running, waiting, interrupted and queued runs, oldest first. In a terminal, keep the list on the screen and let the user answer
-    and stop runs.
+    """List the active runs of all moot processes, oldest first. In a terminal, keep the list on the screen and up to date, also show runs
+    that ended within a day, and let the user open, answer and stop runs.
     """
     if output.attended and moves_cursor() and not (watch or once or json):
         browse: Callable[[Output], Awaitable[int]] = attribute(_BROWSE)
@@ -229,7 +229,7 @@ def _show(lines: Sequence[RunLine], output: Output, *, json: bool) -> None:
         output.json({"data": list[Json]([line.to_json() for line in lines]), "next_cursor": None})
         return
     if not lines:
-        output.say("moot: no live runs", "dim")
+        output.say("moot: no active runs", "dim")
         return
     now = time.time()
     head = ["ID", "STATUS", "SINCE", "PROCESS", "AGENT", "MODEL", "WAITS FOR", "TITLE"]

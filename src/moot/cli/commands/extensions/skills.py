@@ -152,7 +152,7 @@ def check_skills(
 
 
 def new_skill(
-    name: Annotated[str, Parameter(metavar="NAME", help="Name of the skill. It can contain lower-case letters, digits and hyphens.")],
+    name: Annotated[str, Parameter(metavar="NAME", help="Name of the skill. It can contain lowercase letters, digits and hyphens.")],
     /,
     *,
     description: Annotated[str, Parameter(metavar="TEXT", help="What the skill does, and when to use it.")],

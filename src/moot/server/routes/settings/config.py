@@ -86,7 +86,7 @@ async def changed(server: Server) -> None:
 
 
 def is_saved(server: Server, key: str) -> bool:
-    """Return whether the user's configuration file sets values below the key."""
+    """Return True if the user's configuration file sets values below the key."""
     file = f"user {server.engine.settings.home / FILE}"
     return any(name.startswith(f"{key}.") and place.startswith(file) for name, place in server.configuration.loaded.origin.items())
 

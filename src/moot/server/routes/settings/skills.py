@@ -235,7 +235,7 @@ async def create_skill(server: CurrentServer, caller: Operator, attempt: Current
 async def change_skill_text(server: CurrentServer, caller: Operator, name: SkillName, body: SkillTextIn) -> SkillDetailOut:
     """Change the description and instructions of a skill in moot's home. Return 409 if `digest` is not its current content.
 
-    Other fields of `SKILL.md` are kept. Decisions then apply to the new content, but allowed scripts need approval again.
+    Other fields of `SKILL.md` are kept. An accepted skill stays accepted, but scripts that were allowed need approval again.
     """
     skill = await _found(server, caller, name, None)
     if skill.digest != body.digest:
