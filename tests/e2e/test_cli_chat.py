@@ -210,7 +210,7 @@ def test_titles_and_lines_of_messages_cannot_act_on_a_screen(moot: MootProcess) 
     for arguments in (
         ("chat", "rename", id, f"{hostile} x"),
         ("chat", "tree", id),
-        ("ps",),
+        ("ps", "--once"),
         ("chat", "delete", id, "--message", hostile),
     ):
         terminal = moot.terminal(*arguments)

@@ -82,9 +82,9 @@ _BUSY_INTERVAL = 60.0
 
 async def finish_interrupted(store: Store) -> None:
     """Continue interrupted purges and redactions, and purge temporary conversations whose program did not end normally."""
-    await _apply(store, Retention(trash_days=0))  # no other rules: only a server applies the configured ones
     try:
         if await store.has_pending_erasure():
+            await _apply(store, Retention(trash_days=0))  # no other rules: only a server applies the configured ones
             for receipt in await store.erasure.finish():
                 log.info("interrupted %s %d is %s", receipt.kind, receipt.no, "complete" if receipt.done_at else "still incomplete")
     except MootError as error:  # the next process tries again

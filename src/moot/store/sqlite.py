@@ -219,8 +219,9 @@ class SqliteStore(_Parts):
         return LAZY_PARTS.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
 
     async def has_pending_erasure(self) -> bool:
-        """Return True if a purge or redaction is unfinished."""
-        return await self._reader.row("SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1", (), bool) or False
+        """Return True if a purge or redaction is unfinished, or a temporary conversation has expired."""
+        sql = "SELECT EXISTS (SELECT 1 FROM forgetting WHERE done_at IS NULL) OR EXISTS (SELECT 1 FROM conversation WHERE expires_at < ?)"
+        return await self._reader.row(sql, (self._clock.now() // 1000,), lambda row: bool(row[0])) or False
 
     @property
     def erasure(self) -> Erasure:

@@ -477,7 +477,7 @@ class Store(OwnerStore, Outlets, Protocol):
     @property
     def erasure(self) -> Erasure: ...
     async def has_pending_erasure(self) -> bool:
-        """Return True if a purge or redaction is unfinished."""
+        """Return True if a purge or redaction is unfinished, or a temporary conversation has expired."""
         ...
 
     def of(self, owner: str) -> OwnerStore:

@@ -33,6 +33,8 @@ from moot.types.maintenance import Secret
 from verification import verify
 
 SCHEMAS = Path(__file__).parents[2] / "recorded" / "schemas"
+OLDER = 18
+"""An earlier schema, whose recorded database has all blobs inside."""
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CONFIG = "providers: {mine: {dialect: openai-chat, base_url: 'http://127.0.0.1:9/v1', api_key: sk-very-secret-key}} # mine\n"
@@ -158,7 +160,7 @@ async def test_a_backup_of_an_older_moot_is_migrated_and_one_of_a_newer_is_refus
     database.close()
     of_then = tmp_path / "then" / "data" / "moot.db"
     of_then.parent.mkdir(parents=True)
-    of_then.write_bytes(gzip.decompress((SCHEMAS / f"{version - 1}.db.gz").read_bytes()))
+    of_then.write_bytes(gzip.decompress((SCHEMAS / f"{OLDER}.db.gz").read_bytes()))
     older = write(of_then, disk / "older", 1, secrets=False, tell=lambda _: None)
     with pytest.raises(StoreTooNew, match="newer moot"):
         restore(Path(newer.path), tmp_path / "new")
@@ -167,7 +169,7 @@ async def test_a_backup_of_an_older_moot_is_migrated_and_one_of_a_newer_is_refus
     opened = await open_store(Settings(tmp_path / "new"))
     assert (await opened.conversations.list()).items
     await opened.close()
-    assert made.schema == version and older.schema == version - 1
+    assert made.schema == version and older.schema == OLDER
 
 
 @pytest.mark.parametrize("what", ["purge", "redact"])

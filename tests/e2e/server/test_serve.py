@@ -116,7 +116,13 @@ def test_the_servers_files_are_readable_by_the_owner_only(server_process: Served
 def test_a_token_created_in_the_terminal_works_on_a_running_server_until_it_is_revoked(server_process: ServedHome) -> None:
     moot, url = server_process.moot, f"{server_process.url}/api/session"
     made = json.loads(moot.run("tokens", "create", "laptop", "--scopes", "read", "--user", "mara", "--json").stdout)
-    assert ask(url, token=made["secret"])[1] == {"token_id": made["id"], "owner": made["owner"], "scopes": ["read"]}
+    assert ask(url, token=made["secret"])[1] == {
+        "token_id": made["id"],
+        "owner": made["owner"],
+        "scopes": ["read"],
+        "transcribes": False,
+        "keys": {},
+    }
     assert made["user"] == "mara" and made["owner"] != "local"
     listed = json.loads(moot.run("tokens", "list", "--json").stdout)["data"]
     assert [token["name"] for token in listed] == ["laptop"] and "secret" not in listed[0]

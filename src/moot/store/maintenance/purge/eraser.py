@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 import anyio
@@ -91,7 +92,7 @@ class Eraser:
             await AnswerStats(self._writer, self._reader).count()
         async with alone(self._state, self._turn), self._mirrors(work):
             expiries = {one.id: one.expires_at for one in found.values() if one.id in conversations} if temporary else {}
-            work = await self._writer.write(partial(_hidden, work, conversations, expiries), sync=True)
+            work = await self._writer.write(partial(_hidden, work, expiries=expiries), sync=True)
             return await self._work(work, tell or silent) if work.conversations else work.receipt
 
     async def redact(
@@ -247,12 +248,16 @@ class Eraser:
         return receipt
 
 
-def _hidden(work: EraseJob, roots: Sequence[str], expiries: Mapping[str, int | None], transaction: Transaction) -> EraseJob:
+def _hidden(work: EraseJob, transaction: Transaction, *, expiries: Mapping[str, int | None] = MappingProxyType({})) -> EraseJob:
     """Store the job and mark its conversations and their sub-conversations as deleted, so that no one continues them.
 
     `expiries` contains the times at which temporary conversations expire. Those that were kept or continued meanwhile are left out.
     """
-    roots = [id for id in roots if expiries.get(id) is None or lookup.conversation(transaction, id).expires_at == expiries[id]]
+    roots = [
+        id
+        for id in expiries or work.conversations.values()
+        if expiries.get(id) is None or lookup.conversation(transaction, id).expires_at == expiries[id]
+    ]
     found = purging.with_children(transaction, roots, None)
     work.conversations = {no: one.id for no, one in found.items()}
     purging.check_idle(transaction, work.conversations)
