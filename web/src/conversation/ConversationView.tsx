@@ -85,6 +85,7 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
         ...(picked.agent && { agent: picked.agent }),
         ...(picked.model && { model: picked.model }),
         ...(isNew && picked.project && { project: picked.project }),
+        ...(isNew && picked.temporary && { temporary: true }),
       }
       if (edits) return session.edit(edits, parts, extra)
       if (delivery) return session.sendDuringRun(parts, delivery, extra)
@@ -149,7 +150,7 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
                     key={replay ? 'replay' : 'messages'}
                     messages={messages}
                     state={replay ? WHOLE : state}
-                    history={history}
+                    history={replay ? NO_HISTORY : history}
                     busy={busy}
                     target={target}
                   >
@@ -187,6 +188,14 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
       {panel && <SidePanel panel={panel} />}
     </div>
   )
+}
+
+/** A replay shows all messages, so that there is nothing to load. */
+const NO_HISTORY: History = {
+  loadOlder: () => undefined,
+  loadNewer: () => undefined,
+  toStart: () => undefined,
+  toLatest: () => undefined,
 }
 
 /** Return functions that load and show other parts of the history. They report errors. */

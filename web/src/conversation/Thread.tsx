@@ -67,7 +67,7 @@ export function Thread({ messages, state, history, busy, target, children }: Pro
     history.toStart()
   }
   useShortcut('Home', text.conversation.toStart, toStart, text.keys.conversations)
-  useShortcut('End', text.conversation.toLatest, history.toLatest, text.keys.conversations)
+  useShortcut('End', text.conversation.toLatest, () => history.toLatest(), text.keys.conversations)
 
   return (
     <div className="relative min-h-0 grow">
@@ -169,14 +169,16 @@ function useJump(
   letGo: () => void,
   toEnd: () => void,
 ): void {
+  const done = useRef(jump?.turn)
   useLayoutEffect(() => {
-    if (!jump || !scroller.current) return
+    if (!jump || jump.turn === done.current || !scroller.current) return
+    done.current = jump.turn
     if (jump.to === 'latest') toEnd()
     else {
       letGo()
       scroller.current.scrollTo({ top: 0, behavior: 'instant' })
     }
-    scroller.current.focus({ preventScroll: true })
+    if (jump.focuses) scroller.current.focus({ preventScroll: true })
   }, [jump, scroller, letGo, toEnd])
 }
 

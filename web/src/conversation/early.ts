@@ -10,6 +10,8 @@ export interface Early {
 /** A jump to an end of the conversation. The turn counts jumps, because the same end may be requested twice. */
 export interface Jump {
   to: 'start' | 'latest'
+  /** True if the list gets the focus. */
+  focuses: boolean
   turn: number
 }
 

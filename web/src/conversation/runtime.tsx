@@ -30,7 +30,7 @@ export function Runtime({ session, messages, busy, send, children }: Props) {
     onEdit: async (message) => {
       if (message.sourceId)
         await session
-          .edit(message.sourceId, [...filesOf(session, message.sourceId), ...partsOf(message)])
+          .edit(message.sourceId, [...filesOf(messages, message.sourceId), ...partsOf(message)])
           .catch(notifyError)
     },
     onReload: async (_, { sourceId }) => {
@@ -70,6 +70,6 @@ export function partsOf(message: Pick<AppendMessage, 'content' | 'attachments'>)
   return text.trim() ? [...parts, { type: 'text', text }] : parts
 }
 
-function filesOf(session: Session, id: string): Part[] {
-  return ownFiles(session.chat.messages.find((one) => one.id === id)?.parts ?? [])
+function filesOf(messages: readonly Message[], id: string): Part[] {
+  return ownFiles(messages.find((one) => one.id === id)?.parts ?? [])
 }

@@ -280,18 +280,23 @@ export class Session {
   /** Show the first messages. The latest ones stay loaded; those in between are loaded when they are scrolled to. */
   async toStart(): Promise<void> {
     if (this.state.early) return this.jump('start')
-    if (this.state.older) this.takeEarly(await conversations.firstMessages(this.id, null, PAGE))
+    if (this.state.older) {
+      const head = this.state.conversation?.head
+      const first = await conversations.firstMessages(this.id, null, PAGE)
+      if (!this.opened || this.state.conversation?.head !== head) return // the user has left, or another branch is shown
+      this.takeEarly(first)
+    }
     this.jump('start')
   }
 
-  /** Show the latest messages again. */
-  toLatest(): void {
+  /** Show the latest messages again, and move the focus there unless the user is doing something else. */
+  toLatest(focuses = true): void {
     this.set({ early: null })
-    this.jump('latest')
+    this.jump('latest', focuses)
   }
 
-  private jump(to: Jump['to']): void {
-    this.set({ jump: { to, turn: (this.state.jump?.turn ?? 0) + 1 } })
+  private jump(to: Jump['to'], focuses = true): void {
+    this.set({ jump: { to, focuses, turn: (this.state.jump?.turn ?? 0) + 1 } })
   }
 
   /** Load the page after the first messages. */
@@ -304,7 +309,7 @@ export class Session {
       if (this.state.early === early) this.takeEarly({ messages: [...early.messages, ...messages], newer })
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 404) throw error
-      this.toLatest() // another branch is shown now
+      this.toLatest(false) // another branch is shown now
       await this.sync()
     } finally {
       this.set({ loadingNewer: false })
@@ -330,7 +335,7 @@ export class Session {
   async reveal(message: string): Promise<string | null> {
     if (!this.chat.messages.length) await this.sync(true)
     if (this.state.early?.messages.some((one) => one.stored_id === message)) return this.shownId(message)
-    if (this.state.early) this.toLatest()
+    if (this.state.early) this.toLatest(false)
     const place = this.state.nodes.find((node) => node.id === message)
     const there = this.shownId(message) ?? (place?.shown === false ? null : await this.loadBack(message))
     if (there) return there
@@ -418,7 +423,7 @@ export class Session {
   /** Store a prompt in the browser, then send it. */
   private async keep(entry: Omit<Unsent, 'conversation' | 'at'>): Promise<void> {
     if (entry.edits) this.keepEarly(entry.edits)
-    else if (this.state.early) this.toLatest()
+    else if (this.state.early) this.toLatest(false)
     const kept = { ...entry, conversation: this.id, at: Date.now() }
     if (!outbox.put(kept)) notify(text.outbox.tabOnly, { danger: true })
     await this.deliver(kept)
@@ -612,7 +617,8 @@ export class Session {
   /** Delete a message: the model, the conversation and search no longer contain it. The notification restores it. */
   async remove(message: Message): Promise<void> {
     const id = message.stored_id ?? message.id
-    const following = this.chat.messages[this.chat.messages.findIndex((one) => one.id === message.id) + 1]?.id
+    const at = this.chat.messages.findIndex((one) => one.id === message.id)
+    const following = this.chat.messages[at + 1]?.id
     await conversations.deleteMessage(this.id, id)
     this.chat.messages = this.chat.messages.filter((one) => one.id !== message.id)
     const { early } = this.state
@@ -620,9 +626,11 @@ export class Session {
     const restore = async () => {
       await conversations.restoreMessage(this.id, id)
       const shown = this.chat.messages
-      if (!this.busy && !shown.some((one) => one.id === message.id)) {
-        const at = shown.findIndex((one) => one.id === following) // older messages may have been loaded
-        this.chat.messages = at < 0 ? [...shown, message] : [...shown.slice(0, at), message, ...shown.slice(at)]
+      if (at < 0)
+        this.set({ early: null }) // it is among the first messages, which are loaded again when they are shown
+      else if (!this.busy && !shown.some((one) => one.id === message.id)) {
+        const to = shown.findIndex((one) => one.id === following) // older messages may have been loaded
+        this.chat.messages = to < 0 ? [...shown, message] : [...shown.slice(0, to), message, ...shown.slice(to)]
       }
       await this.sync()
     }
@@ -633,7 +641,7 @@ export class Session {
   /** Switch to the branch of a message. */
   async switchTo(message: string): Promise<void> {
     await conversations.switch(this.id, message)
-    if (this.state.early) this.toLatest()
+    if (this.state.early) this.toLatest(false)
     await this.sync(true)
   }
 }

@@ -67,6 +67,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
   }, [hasNextPage, isFetchingNextPage, fetchNextPage, last, rows.length])
 
   function walk(event: KeyboardEvent) {
+    if ((event.target as HTMLElement).closest('dialog')) return
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (event.key === 'Escape' && selecting) {
       event.preventDefault() // keeps the drawer of a phone open

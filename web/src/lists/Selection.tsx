@@ -77,7 +77,7 @@ export function SelectionBar({ selection, shelf, conversations }: BarProps) {
       role="toolbar"
       aria-label={text.selection.title}
       onKeyDown={(event: KeyboardEvent) => {
-        if (event.key !== 'Escape') return
+        if (event.key !== 'Escape' || (event.target as HTMLElement).closest('dialog')) return
         event.preventDefault() // keeps the drawer of a phone open
         selection.set([])
       }}

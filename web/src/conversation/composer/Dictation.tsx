@@ -14,6 +14,7 @@ export default function Dictation({ done }: { done: () => void }) {
   const aui = useAui()
   const [state, setState] = useState<'idle' | 'recording' | 'transcribing'>('idle')
   const recorder = useRef<MediaRecorder>(null)
+  const starting = useRef(false)
   const gone = useRef(false)
   useEffect(() => {
     gone.current = false
@@ -26,20 +27,26 @@ export default function Dictation({ done }: { done: () => void }) {
 
   async function record() {
     const stream = await navigator.mediaDevices.getUserMedia({ audio: true })
+    const stop = () => {
+      for (const track of stream.getTracks()) track.stop()
+    }
+    if (gone.current) return stop()
     const pieces: Blob[] = []
-    const started = new MediaRecorder(stream)
+    let started: MediaRecorder
+    try {
+      started = new MediaRecorder(stream)
+    } catch (error) {
+      stop()
+      throw error
+    }
     started.ondataavailable = ({ data }) => pieces.push(data)
     started.onstop = () => {
-      for (const track of stream.getTracks()) track.stop()
+      stop()
       if (gone.current) return
       recorder.current = null
       transcribe(new Blob(pieces, { type: started.mimeType }))
         .catch(notifyError)
         .finally(() => setState('idle'))
-    }
-    if (gone.current) {
-      for (const track of stream.getTracks()) track.stop()
-      return
     }
     recorder.current = started
     started.start()
@@ -58,7 +65,14 @@ export default function Dictation({ done }: { done: () => void }) {
 
   function press() {
     if (state === 'recording') recorder.current?.stop()
-    else if (state === 'idle') record().catch((error: unknown) => notifyError(problemOf(error)))
+    else if (state === 'idle' && !starting.current) {
+      starting.current = true
+      record()
+        .catch((error: unknown) => notifyError(problemOf(error)))
+        .finally(() => {
+          starting.current = false
+        })
+    }
   }
 
   const label = { idle: words.start, recording: words.stop, transcribing: words.transcribing }[state]

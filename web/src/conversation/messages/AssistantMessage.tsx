@@ -2,7 +2,6 @@ import { ActionBarPrimitive, MessagePrimitive, useAuiState } from '@assistant-ui
 import { Braces, Columns2, CornerDownRight, FileDiff, Info, RefreshCw } from 'lucide-react'
 import { memo, useMemo, useSyncExternalStore } from 'react'
 import type { Answer, Message } from '@/api/types'
-import { deferred } from '@/app/deferred'
 import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
 import { Questions } from '@/conversation/approvals/Questions'
 import { MarkdownLink, outside } from '@/conversation/markdown/links'
@@ -12,6 +11,7 @@ import { FileChip } from '@/conversation/messages/FileChip'
 import { Plan } from '@/conversation/messages/Plan'
 import { Progress } from '@/conversation/messages/Progress'
 import { askedInside, type Block, blocksOf, type CallBlock, type Source, textOf } from '@/conversation/messages/parts'
+import { ReadAloud } from '@/conversation/messages/ReadAloud'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
 import { CopyMessage, DeleteMessage, Fork } from '@/conversation/messages/UserMessage'
@@ -27,8 +27,6 @@ import { IconButton } from '@/ui/Button'
 import { money } from '@/ui/format'
 import { Failed } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
-
-const ReadAloud = deferred(() => import('@/conversation/messages/ReadAloud'))
 
 /** A model's response. */
 export function AssistantMessage() {
@@ -172,12 +170,14 @@ function Foot({ message }: { message: Message }) {
           <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 first:-ml-2 max-md:-ml-2 md:opacity-0 in-[.last-message]:opacity-100!">
             <CopyMessage />
             {live === null && 'speechSynthesis' in window && <ReadAloud markdown={textOf(message)} />}
-            <IconButton
-              label={text.message.regenerate}
-              onClick={() => session.regenerate(message.id).catch(notifyError)}
-            >
-              <RefreshCw size={15} aria-hidden />
-            </IconButton>
+            {live === null && (
+              <IconButton
+                label={text.message.regenerate}
+                onClick={() => session.regenerate(message.id).catch(notifyError)}
+              >
+                <RefreshCw size={15} aria-hidden />
+              </IconButton>
+            )}
             {live === null && (
               <IconButton
                 label={text.another.title}

@@ -5,7 +5,7 @@ import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 
 /** A button that reads an answer aloud with the browser's speech synthesis, or stops reading. */
-export default function ReadAloud({ markdown }: { markdown: string }) {
+export function ReadAloud({ markdown }: { markdown: string }) {
   const [reading, setReading] = useState(false)
   const current = useRef<object>(null)
   useEffect(

@@ -18,11 +18,19 @@ const FRAME = 50
 /** Ask another model for an answer to the same prompt, and show it next to the earlier answer while it is written. */
 export function AnotherModel({ session, message }: { session: Session; message: Message }) {
   const [asked, setAsked] = useState('')
+  const [prompt] = useState(() => {
+    const shown = session.get().early?.messages ?? session.chat.messages
+    return shown[shown.findIndex((one) => one.id === message.id) - 1]?.id ?? ''
+  })
   const ask = (model: string) => {
     setAsked(model)
     session.regenerate(message.id, { model }).catch(notifyError)
   }
-  return asked ? <Both session={session} before={message} model={asked} /> : <Choice before={message} ask={ask} />
+  return asked ? (
+    <Both session={session} before={message} prompt={prompt} model={asked} />
+  ) : (
+    <Choice before={message} ask={ask} />
+  )
 }
 
 function Choice({ before, ask }: { before: Message; ask: (model: string) => void }) {
@@ -57,11 +65,21 @@ function Choice({ before, ask }: { before: Message; ask: (model: string) => void
   )
 }
 
-function Both({ session, before, model }: { session: Session; before: Message; model: string }) {
+function Both({
+  session,
+  before,
+  prompt,
+  model,
+}: {
+  session: Session
+  before: Message
+  prompt: string
+  model: string
+}) {
   const { messages, status } = useChat<Message>({ chat: session.chat, throttle: FRAME })
   const busy = status === 'streaming' || status === 'submitted'
-  const last = messages.at(-1)
-  const now = last?.role === 'assistant' && last.id !== before.id ? last : undefined
+  const answer = messages[messages.findIndex((one) => one.id === prompt) + 1]
+  const now = answer?.role === 'assistant' && answer.id !== before.id ? answer : undefined
   const keep = () => {
     session.switchTo(before.stored_id ?? before.id).catch(notifyError)
     closePanel()
@@ -70,7 +88,7 @@ function Both({ session, before, model }: { session: Session; before: Message; m
     <div className="@container min-h-0 grow overflow-y-auto">
       <div className="grid divide-line max-@md:divide-y @md:grid-cols-2 @md:divide-x">
         <Answer title={before.metadata?.model ?? text.another.before} content={textOf(before)} />
-        <Answer title={model} content={now ? textOf(now) : ''} streaming={busy} />
+        <Answer title={model} content={now ? textOf(now) : ''} streaming={busy && (!now || now === messages.at(-1))} />
       </div>
       {!busy && before.stored_id && (
         <div className="border-t border-line p-4">

@@ -29,6 +29,7 @@ export default function Replay({ conversation, show, onClose }: Props) {
     play(conversation, clock, show).then(
       () => setEnded(true),
       (error) => {
+        setEnded(true)
         if (!clock.stopped) notifyError(error)
       },
     )

@@ -49,7 +49,7 @@ async function* stored(conversation: string): AsyncGenerator<Message> {
 
 /** Return the chunks of a response with their times. */
 async function beatsOf(conversation: string, message: Message): Promise<Beat<UIMessageChunk>[]> {
-  if (message.status === 'streaming') return []
+  if (message.status === 'streaming' || message.status === 'interrupted') return [] // their events have no end
   const at = `/conversations/${encodeURIComponent(conversation)}/replay`
   const headers = { 'x-ai-sdk-version': '7' }
   const [chunks, events] = await Promise.all([
