@@ -169,12 +169,14 @@ function useJump(
   letGo: () => void,
   toEnd: () => void,
 ): void {
-  const done = useRef(jump?.turn)
+  const earlier = useRef(jump) // a jump before this list existed, such as before a replay
   useLayoutEffect(() => {
-    if (!jump || jump.turn === done.current || !scroller.current) return
-    done.current = jump.turn
-    if (jump.to === 'latest') toEnd()
-    else {
+    if (!jump || jump === earlier.current || !scroller.current) return
+    if (jump.to === 'latest') {
+      toEnd()
+      setTimeout(() => toEnd(), 100) // after the heights of the messages were measured
+      setTimeout(() => toEnd(), 400)
+    } else {
       letGo()
       scroller.current.scrollTo({ top: 0, behavior: 'instant' })
     }

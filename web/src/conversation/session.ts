@@ -281,9 +281,8 @@ export class Session {
   async toStart(): Promise<void> {
     if (this.state.early) return this.jump('start')
     if (this.state.older) {
-      const head = this.state.conversation?.head
       const first = await conversations.firstMessages(this.id, null, PAGE)
-      if (!this.opened || this.state.conversation?.head !== head) return // the user has left, or another branch is shown
+      if (!this.opened) return // the user has left meanwhile
       this.takeEarly(first)
     }
     this.jump('start')
