@@ -152,6 +152,7 @@ def _refusal(call: OutsideCall, reason: str, by: str = "policy") -> OutsideAnswe
 
 async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
     request, id = leg.request, await _new_id(leg, call)
+    now = leg.runtime.now() // 1000
     approval = Approval(
         id=id,
         run=request.run.id,
@@ -159,8 +160,8 @@ async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
         tool=call.name,
         arguments=call.arguments,
         digest=bind(request.run.id, request.conversation.directory, call.name, _DEFINITION, call.arguments),
-        asked_at=leg.runtime.now() // 1000,
-        expires_at=expiry(leg),
+        asked_at=now,
+        expires_at=expiry(leg, now),
         parts=ruling.parts,
         questions=call.questions,
         outside=call,

@@ -59,7 +59,8 @@ async def allow(
         return Verdict(True)
     if ruling.action == "ask" and request.settings.get("unattended") == "deny":
         return Verdict(False, NO_ONE_AVAILABLE, nobody=True)
-    approval = dataclasses.replace(_request(leg, tool, key, tool_call, arguments), expires_at=expiry(leg), parts=ruling.parts)
+    approval = _request(leg, tool, key, tool_call, arguments)
+    approval = dataclasses.replace(approval, expires_at=expiry(leg, approval.asked_at), parts=ruling.parts)
     asked = 0
     while (stored := await leg.runtime.store.records.approval(approval.id)) is not None and _is_spent(stored, approval.asked_at):
         if tool.idempotent and stored.used_at is not None and stored.digest == approval.digest:
@@ -154,7 +155,7 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
         return tuple(() for _ in wanted)
     questions = [question_json(item) for item in wanted]
     request = _request(leg, tool, f"{key}/questions", tool_call, dumps(questions))
-    answer = await ask(leg, dataclasses.replace(request, expires_at=expiry(leg), questions=questions))
+    answer = await ask(leg, dataclasses.replace(request, expires_at=expiry(leg, request.asked_at), questions=questions))
     replies = replies_of(answer.value)
     changed = as_object(loads_exact(answer.arguments)) if answer.arguments is not None else {}
     return tuple(
@@ -236,15 +237,15 @@ _SECONDS = 300.0
 """Default time after which a request expires that no terminal shows."""
 
 
-def expiry(leg: Asker) -> int | None:
-    """Return the time in ms at which a request made now expires, or None if it never does.
+def expiry(leg: Asker, asked_at: int) -> int | None:
+    """Return the time in ms at which a request made at `asked_at` (ms) expires, or None if it never does.
 
     By default, only requests of prompts from elsewhere than a terminal (`attended`) expire.
     """
     timeout = leg.runtime.settings.permissions.timeout
     if timeout is None:
         timeout = 0.0 if leg.request.settings.get("attended") is True else _SECONDS
-    return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
+    return int(asked_at + timeout * 1000) if timeout else None
 
 
 def replies_of(value: Json) -> tuple[tuple[str, ...], ...]:
