@@ -47,6 +47,7 @@ def test_a_conversation_is_renamed_archived_deleted_and_restored(visit: Visitor,
     page.get_by_label("Filter by status").select_option("active")
     act(page, name, "Delete")
     expect(entry(page, name)).to_have_count(0)
+    expect(page.get_by_text("Conversation deleted")).to_be_visible()
     page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo").last.click()
     expect(entry(page, name)).to_be_visible()
 

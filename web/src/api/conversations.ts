@@ -59,8 +59,9 @@ export const conversations = {
     return { messages: page.data.map(asSent), older: page.next_cursor }
   },
   /** Return a page of messages from the start of the conversation. The cursor leads to newer ones. */
-  firstMessages: async (id: string, cursor: string | null, limit: number) => {
-    const page = await api.get<Page<StoredMessage>>(`${at(id)}/messages`, { query: { start: 'oldest', cursor, limit } })
+  firstMessages: async (id: string, cursor: string | null, limit: number, signal?: AbortSignal) => {
+    const query = { start: 'oldest', cursor, limit }
+    const page = await api.get<Page<StoredMessage>>(`${at(id)}/messages`, { query, signal })
     return { messages: page.data.map(asSent), newer: page.next_cursor }
   },
   tree: (id: string, signal?: AbortSignal) =>

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react'
+import { useEffect, useRef, useSyncExternalStore } from 'react'
 import type { Wishes } from '@/api/commands'
 import type { Message, Part } from '@/api/types'
 import { CommandCard } from '@/conversation/composer/CommandCard'
@@ -31,18 +31,32 @@ interface Props {
   choose: (change: Partial<Choice>) => void
   /** The storage key of the draft. */
   draft: string
+  /** Hide the composer without losing its state. */
+  hidden: boolean
 }
 
 /** The composer with queued prompts, command output and pickers. */
-export function ComposerArea({ session, busy, live, send, choice, choose, draft }: Props) {
+export function ComposerArea({ session, busy, live, send, choice, choose, draft, hidden }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
   const place = { conversation: state.conversation ? session.id : null, project: choice.project ?? '' }
   const { output, clear, take, run, wishes, edits } = useCommands(session, place, choose)
   const giveBack = useGiveBack()
   const status = state.conversation?.status ?? ''
   const running = busy || status === 'running' || status === 'queued' // true even before the run's stream is open
+  const area = useRef<HTMLDivElement>(null)
+  const focuses = !matchMedia('(pointer: coarse)').matches
+  const wasHidden = useRef(hidden)
+  useEffect(() => {
+    if (wasHidden.current && !hidden && focuses) area.current?.querySelector('textarea')?.focus()
+    wasHidden.current = hidden
+  }, [hidden, focuses])
   return (
-    <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5">
+    <div
+      ref={area}
+      hidden={hidden}
+      inert={hidden}
+      className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5"
+    >
       <NotSent
         session={session}
         sending={state.sending}
@@ -68,7 +82,7 @@ export function ComposerArea({ session, busy, live, send, choice, choose, draft 
             : `/projects/${encodeURIComponent(choice.project || 'default')}/files`
         }
         place={place}
-        autoFocus={!matchMedia('(pointer: coarse)').matches}
+        autoFocus={focuses}
         pickers={
           <Pickers
             isNew={state.conversation === null}

@@ -150,7 +150,7 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
                     key={replay ? 'replay' : 'messages'}
                     messages={messages}
                     state={replay ? WHOLE : state}
-                    history={replay ? NO_HISTORY : history}
+                    history={history}
                     busy={busy}
                     target={target}
                   >
@@ -166,19 +166,17 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
                     )}
                   </Thread>
                 )}
-            {replay ? (
-              <Replay conversation={session.id} show={setReplay} onClose={stopReplay} />
-            ) : (
-              <ComposerArea
-                session={session}
-                busy={busy}
-                live={messages.at(-1)}
-                send={send}
-                choice={choice}
-                choose={choose}
-                draft={welcome ? 'new' : session.id}
-              />
-            )}
+            {replay && <Replay conversation={session.id} show={setReplay} onClose={stopReplay} />}
+            <ComposerArea
+              session={session}
+              busy={busy}
+              live={messages.at(-1)}
+              send={send}
+              choice={choice}
+              choose={choose}
+              draft={welcome ? 'new' : session.id}
+              hidden={replaying}
+            />
             {empty && home}
             {undoing && <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />}
           </Runtime>
@@ -188,14 +186,6 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
       {panel && <SidePanel panel={panel} />}
     </div>
   )
-}
-
-/** A replay shows all messages, so that there is nothing to load. */
-const NO_HISTORY: History = {
-  loadOlder: () => undefined,
-  loadNewer: () => undefined,
-  toStart: () => undefined,
-  toLatest: () => undefined,
 }
 
 /** Return functions that load and show other parts of the history. They report errors. */

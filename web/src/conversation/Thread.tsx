@@ -58,16 +58,18 @@ export function Thread({ messages, state, history, busy, target, children }: Pro
   const { atEnd, toEnd, letGo, onScroll } = useEnd(scroller, content, !early)
   const ids = useMessageIds()
   const prepended = usePrepended(ids)
-  const { session, exists, nodes } = useAround()
+  const { session, exists, nodes, replaying } = useAround()
   const compactions = useCompactions(session.id, exists, nodes)
   useGoing(target, ids, list, scroller, letGo)
-  useJump(jump, scroller, letGo, toEnd)
+  useJump(jump, isThere(jump, ids, early?.messages ?? messages), scroller, letGo, toEnd)
   const toStart = () => {
     letGo() // a response that grows meanwhile must not scroll back
-    history.toStart()
+    if (replaying) scroller.current?.scrollTo({ top: 0, behavior: 'instant' })
+    else history.toStart()
   }
+  const toLatest = () => (replaying ? toEnd() : history.toLatest())
   useShortcut('Home', text.conversation.toStart, toStart, text.keys.conversations)
-  useShortcut('End', text.conversation.toLatest, () => history.toLatest(), text.keys.conversations)
+  useShortcut('End', text.conversation.toLatest, toLatest, text.keys.conversations)
 
   return (
     <div className="relative min-h-0 grow">
@@ -92,7 +94,7 @@ export function Thread({ messages, state, history, busy, target, children }: Pro
             {state.loadingOlder && text.conversation.loadingOlder}
           </p>
           <Virtualizer
-            key={jump?.turn}
+            key={useGeneration(ids)}
             as={Pressable}
             ref={list}
             scrollRef={scroller}
@@ -162,26 +164,42 @@ const Pressable: CustomContainerComponent = ({ style, ...rest }) => (
   <div {...rest} style={{ ...style, pointerEvents: undefined }} />
 )
 
-/** After a jump, show that end of the messages and focus the list, because the button of the jump is gone. */
+/** Return a number that changes when the messages are replaced by others, such as the latest ones by the first ones. */
+function useGeneration(ids: readonly string[]): number {
+  const [seen, setSeen] = useState({ ids, generation: 0 })
+  if (seen.ids === ids) return seen.generation
+  const [before, now] = [seen.ids[0], ids[0]]
+  const isOther = before !== undefined && now !== undefined && !ids.includes(before) && !seen.ids.includes(now)
+  const generation = seen.generation + (isOther ? 1 : 0)
+  setSeen({ ids, generation })
+  return generation
+}
+
+/** Return true if the list already has the messages that the jump leads to. It gets them later than this component. */
+function isThere(jump: Jump | null, ids: readonly string[], shown: readonly Message[]): boolean {
+  const at = jump?.to === 'start' ? 0 : -1
+  return ids.at(at) === shown.at(at)?.id
+}
+
+/** After a jump, show that end of the messages. After a jump by the user, focus the list, because the button of the jump is gone. */
 function useJump(
   jump: Jump | null,
+  there: boolean,
   scroller: React.RefObject<HTMLDivElement | null>,
   letGo: () => void,
   toEnd: () => void,
 ): void {
-  const earlier = useRef(jump) // a jump before this list existed, such as before a replay
+  const done = useRef(jump?.turn) // a list that is mounted later doesn't repeat the last jump
   useLayoutEffect(() => {
-    if (!jump || jump === earlier.current || !scroller.current) return
-    if (jump.to === 'latest') {
-      toEnd()
-      setTimeout(() => toEnd(), 100) // after the heights of the messages were measured
-      setTimeout(() => toEnd(), 400)
-    } else {
+    if (!jump || jump.turn === done.current || !there || !scroller.current) return
+    done.current = jump.turn
+    if (jump.to === 'latest') toEnd()
+    else {
       letGo()
       scroller.current.scrollTo({ top: 0, behavior: 'instant' })
     }
-    if (jump.focuses) scroller.current.focus({ preventScroll: true })
-  }, [jump, scroller, letGo, toEnd])
+    if (jump.focus) scroller.current.focus({ preventScroll: true })
+  }, [jump, there, scroller, letGo, toEnd])
 }
 
 /** Keep the bottom in view when the content grows, if the list `follows` its end and the user has not scrolled up. */
@@ -190,8 +208,8 @@ function useEnd(
   content: React.RefObject<HTMLDivElement | null>,
   follows: boolean,
 ) {
-  const [atEnd, setAtEnd] = useState(true)
-  const stuck = useRef(true)
+  const [atEnd, setAtEnd] = useState(follows)
+  const stuck = useRef(follows)
   const last = useRef(0)
   const height = useRef(0)
 

@@ -10,9 +10,16 @@ export interface Early {
 /** A jump to an end of the conversation. The turn counts jumps, because the same end may be requested twice. */
 export interface Jump {
   to: 'start' | 'latest'
-  /** True if the list gets the focus. */
-  focuses: boolean
   turn: number
+  /** Move the focus to the messages. */
+  focus: boolean
+}
+
+/** Return the messages with one put back before the message that `followed` it, or null if that one isn't among them. */
+export function putBack(messages: readonly Message[], message: Message, followed: string): Message[] | null {
+  if (messages.some(({ id }) => id === message.id)) return [...messages]
+  const at = messages.findIndex(({ id }) => id === followed)
+  return at < 0 ? null : [...messages.slice(0, at), message, ...messages.slice(at)]
 }
 
 /** Join the first messages with the latest ones. Return null while messages between them are missing. */

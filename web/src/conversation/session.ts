@@ -3,7 +3,7 @@ import { Problem } from '@/api/client'
 import { conversations, runs } from '@/api/conversations'
 import type { Conversation, Failure, Message, Node, Part, Queue, Queued, Run } from '@/api/types'
 import { mayRefer } from '@/app/session'
-import { type Early, type Jump, joined } from '@/conversation/early'
+import { type Early, type Jump, joined, putBack } from '@/conversation/early'
 import { textOf } from '@/conversation/messages/parts'
 import { type Notice, noticeOf } from '@/conversation/messages/progress'
 import { outbox, type Unsent } from '@/conversation/outbox'
@@ -288,14 +288,21 @@ export class Session {
     this.jump('start')
   }
 
-  /** Show the latest messages again, and move the focus there unless the user is doing something else. */
-  toLatest(focuses = true): void {
+  /** Show the latest messages again, and move the focus to them. */
+  toLatest(): void {
     this.set({ early: null })
-    this.jump('latest', focuses)
+    this.jump('latest')
   }
 
-  private jump(to: Jump['to'], focuses = true): void {
-    this.set({ jump: { to, focuses, turn: (this.state.jump?.turn ?? 0) + 1 } })
+  /** Show the latest messages if the first ones are shown. The focus stays, because the user has not asked for this. */
+  private leaveStart(): void {
+    if (!this.state.early) return
+    this.set({ early: null })
+    this.jump('latest', false)
+  }
+
+  private jump(to: Jump['to'], focus = true): void {
+    this.set({ jump: { to, focus, turn: (this.state.jump?.turn ?? 0) + 1 } })
   }
 
   /** Load the page after the first messages. */
@@ -308,7 +315,7 @@ export class Session {
       if (this.state.early === early) this.takeEarly({ messages: [...early.messages, ...messages], newer })
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 404) throw error
-      this.toLatest(false) // another branch is shown now
+      this.leaveStart() // another branch is shown now
       await this.sync()
     } finally {
       this.set({ loadingNewer: false })
@@ -325,8 +332,8 @@ export class Session {
   private keepEarly(id: string): void {
     const { early } = this.state
     if (!early) return
-    const kept = early.messages.some((message) => message.id === id)
-    if (kept && !this.busy) this.chat.messages = early.messages
+    const kept = !this.busy && early.messages.some((message) => message.id === id)
+    if (kept) this.chat.messages = early.messages
     this.set(kept ? { early: null, older: null } : { early: null })
   }
 
@@ -334,7 +341,7 @@ export class Session {
   async reveal(message: string): Promise<string | null> {
     if (!this.chat.messages.length) await this.sync(true)
     if (this.state.early?.messages.some((one) => one.stored_id === message)) return this.shownId(message)
-    if (this.state.early) this.toLatest(false)
+    this.leaveStart()
     const place = this.state.nodes.find((node) => node.id === message)
     const there = this.shownId(message) ?? (place?.shown === false ? null : await this.loadBack(message))
     if (there) return there
@@ -357,12 +364,13 @@ export class Session {
     try {
       const found: Message[] = []
       let { older } = this.state
-      while (older && !found.some((one) => one.stored_id === message)) {
+      const isIt = (one: Message) => one.stored_id === message || one.id === message
+      while (older && !found.some(isIt)) {
         const page = await conversations.messages(this.id, older, MOST)
         found.unshift(...page.messages)
         older = page.older
       }
-      if (!found.some((one) => one.stored_id === message)) return null
+      if (!found.some(isIt)) return null
       const have = new Set(this.chat.messages.map((one) => one.id))
       this.chat.messages = [...found.filter((one) => !have.has(one.id)), ...this.chat.messages]
       this.set({ older })
@@ -422,7 +430,7 @@ export class Session {
   /** Store a prompt in the browser, then send it. */
   private async keep(entry: Omit<Unsent, 'conversation' | 'at'>): Promise<void> {
     if (entry.edits) this.keepEarly(entry.edits)
-    else if (this.state.early) this.toLatest(false)
+    else this.leaveStart()
     const kept = { ...entry, conversation: this.id, at: Date.now() }
     if (!outbox.put(kept)) notify(text.outbox.tabOnly, { danger: true })
     await this.deliver(kept)
@@ -479,7 +487,9 @@ export class Session {
       this.resend()
       return
     }
-    const { session, id } = await this.continuation(entry.edits)
+    const { edits } = entry
+    if (edits && !this.chat.messages.some(({ id }) => id === edits)) await this.loadBack(edits) // reconnecting loads only the latest messages
+    const { session, id } = await this.continuation(edits)
     if (session === this) return this.post({ ...entry, extra })
     outbox.remove(entry.id)
     await session.keep({ ...entry, ...(id && { edits: id }) })
@@ -616,31 +626,37 @@ export class Session {
   /** Delete a message: the model, the conversation and search no longer contain it. The notification restores it. */
   async remove(message: Message): Promise<void> {
     const id = message.stored_id ?? message.id
-    const at = this.chat.messages.findIndex((one) => one.id === message.id)
-    const following = this.chat.messages[at + 1]?.id
+    const shown = this.state.early?.messages ?? this.chat.messages
+    const following = shown[shown.findIndex((one) => one.id === message.id) + 1]?.id ?? ''
+    const wasLast = !following && !this.state.early
     await conversations.deleteMessage(this.id, id)
     this.chat.messages = this.chat.messages.filter((one) => one.id !== message.id)
     const { early } = this.state
     if (early) this.set({ early: { ...early, messages: early.messages.filter((one) => one.id !== message.id) } })
     const restore = async () => {
       await conversations.restoreMessage(this.id, id)
-      const shown = this.chat.messages
-      if (at < 0)
-        this.set({ early: null }) // it is among the first messages, which are loaded again when they are shown
-      else if (!this.busy && !shown.some((one) => one.id === message.id)) {
-        const to = shown.findIndex((one) => one.id === following) // older messages may have been loaded
-        this.chat.messages = to < 0 ? [...shown, message] : [...shown.slice(0, to), message, ...shown.slice(to)]
-      }
+      this.bringBack(message, following, wasLast)
       await this.sync()
     }
     notify(text.message.deleted, { action: { label: text.common.undo, act: () => void restore().catch(notifyError) } })
     await this.sync()
   }
 
+  /** Show a restored message again in the list that it was deleted from. Meanwhile, other messages may have been loaded there. */
+  private bringBack(message: Message, following: string, wasLast: boolean): void {
+    const { early } = this.state
+    const first = early && putBack(early.messages, message, following)
+    if (early && first) this.set({ early: { ...early, messages: first } })
+    if (first || this.busy) return
+    const latest =
+      putBack(this.chat.messages, message, following) ?? (wasLast ? [...this.chat.messages, message] : null)
+    if (latest) this.chat.messages = latest
+  }
+
   /** Switch to the branch of a message. */
   async switchTo(message: string): Promise<void> {
     await conversations.switch(this.id, message)
-    if (this.state.early) this.toLatest(false)
+    this.leaveStart()
     await this.sync(true)
   }
 }

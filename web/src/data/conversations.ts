@@ -144,7 +144,8 @@ export function statusesOf(runs: readonly LiveRun[]): Map<string, RunStatus> {
 /** The actions on a conversation. Each shows a notification, with undo where possible. */
 export function useConversationActions() {
   const client = useQueryClient()
-  const refresh = () => client.invalidateQueries({ queryKey: ['conversations'] })
+  // not awaited: the notification with Undo must not wait until the lists are fetched again
+  const refresh = () => void client.invalidateQueries({ queryKey: ['conversations'] })
 
   const change = useMutation({
     mutationFn: ({ id, ...changes }: { id: string; title?: string; archived?: boolean; pinned?: boolean }) =>

@@ -15,6 +15,7 @@ import { SelectableEntry, SelectionBar, useSelection } from '@/lists/Selection'
 import { keepOrder, type Named } from '@/lists/walking'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
+import { isInDialog } from '@/ui/Dialog'
 import { Failed, Loading } from '@/ui/States'
 
 const HEIGHTS = { day: 34, project: 38, one: 54, fold: 44, child: 46, calls: 54, more: 46 }
@@ -67,7 +68,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
   }, [hasNextPage, isFetchingNextPage, fetchNextPage, last, rows.length])
 
   function walk(event: KeyboardEvent) {
-    if ((event.target as HTMLElement).closest('dialog')) return
+    if (isInDialog(event)) return
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (event.key === 'Escape' && selecting) {
       event.preventDefault() // keeps the drawer of a phone open
@@ -108,6 +109,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
       : all.filter((one) => one.id === id)
     if (!chosen.length) return
     drag(event, chosen)
+    event.target.addEventListener('dragend', () => setDragged([]), { once: true }) // reaches no parent if the list removes the row meanwhile
     if (projects.length > 1 && filter.shelf !== 'deleted') setTimeout(() => setDragged(chosen)) // browsers cancel a drag that changes the page at once
   }
 
@@ -118,7 +120,6 @@ export function ConversationList({ filter }: { filter: Filter }) {
         ref={scroller}
         onKeyDown={walk}
         onDragStart={dragFrom}
-        onDragEnd={() => setDragged([])}
         className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2"
       >
         <ul style={{ height: virtual.getTotalSize() }} className="relative">

@@ -7,6 +7,7 @@ import { useProjects } from '@/data/projects'
 import { titleOf } from '@/lists/rows'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
+import { isInDialog } from '@/ui/Dialog'
 
 /** The conversations that are selected in the list. */
 export interface Selection {
@@ -77,7 +78,7 @@ export function SelectionBar({ selection, shelf, conversations }: BarProps) {
       role="toolbar"
       aria-label={text.selection.title}
       onKeyDown={(event: KeyboardEvent) => {
-        if (event.key !== 'Escape' || (event.target as HTMLElement).closest('dialog')) return
+        if (event.key !== 'Escape' || isInDialog(event)) return
         event.preventDefault() // keeps the drawer of a phone open
         selection.set([])
       }}

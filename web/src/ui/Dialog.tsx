@@ -1,6 +1,6 @@
 import { clsx } from 'clsx'
 import { X } from 'lucide-react'
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from 'react'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 
@@ -11,6 +11,12 @@ interface Props {
   className?: string
   /** Hide the header. The title is still announced. */
   bare?: boolean
+}
+
+/** Return true if a key was pressed in a dialog that is rendered inside the element that listens. */
+export function isInDialog({ target, currentTarget }: KeyboardEvent): boolean {
+  const dialog = target instanceof Element ? target.closest('dialog') : null
+  return dialog !== null && currentTarget.contains(dialog)
 }
 
 /** A modal dialog. It traps focus while mounted and restores it afterwards, or focuses the page's heading if that element is gone. Escape or a click outside closes it. */

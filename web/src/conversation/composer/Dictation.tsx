@@ -12,9 +12,8 @@ const words = text.dictation
 /** A button that records speech and adds its transcript to the message field. `done` is called after that. */
 export default function Dictation({ done }: { done: () => void }) {
   const aui = useAui()
-  const [state, setState] = useState<'idle' | 'recording' | 'transcribing'>('idle')
+  const [state, setState] = useState<'idle' | 'starting' | 'recording' | 'transcribing'>('idle')
   const recorder = useRef<MediaRecorder>(null)
-  const starting = useRef(false)
   const gone = useRef(false)
   useEffect(() => {
     gone.current = false
@@ -25,31 +24,37 @@ export default function Dictation({ done }: { done: () => void }) {
     }
   }, [])
 
-  async function record() {
-    const stream = await navigator.mediaDevices.getUserMedia({ audio: true })
-    const stop = () => {
-      for (const track of stream.getTracks()) track.stop()
-    }
-    if (gone.current) return stop()
-    const pieces: Blob[] = []
-    let started: MediaRecorder
+  async function start() {
+    setState('starting')
     try {
-      started = new MediaRecorder(stream)
+      const stream = await navigator.mediaDevices.getUserMedia({ audio: true })
+      try {
+        if (gone.current) release(stream)
+        else record(stream)
+      } catch (error) {
+        release(stream)
+        throw error
+      }
     } catch (error) {
-      stop()
-      throw error
+      setState('idle')
+      notifyError(problemOf(error))
     }
+  }
+
+  function record(stream: MediaStream) {
+    const pieces: Blob[] = []
+    const started = new MediaRecorder(stream)
     started.ondataavailable = ({ data }) => pieces.push(data)
     started.onstop = () => {
-      stop()
+      release(stream)
       if (gone.current) return
       recorder.current = null
       transcribe(new Blob(pieces, { type: started.mimeType }))
         .catch(notifyError)
         .finally(() => setState('idle'))
     }
-    recorder.current = started
     started.start()
+    recorder.current = started
     setState('recording')
   }
 
@@ -65,34 +70,35 @@ export default function Dictation({ done }: { done: () => void }) {
 
   function press() {
     if (state === 'recording') recorder.current?.stop()
-    else if (state === 'idle' && !starting.current) {
-      starting.current = true
-      record()
-        .catch((error: unknown) => notifyError(problemOf(error)))
-        .finally(() => {
-          starting.current = false
-        })
-    }
+    else if (state === 'idle') void start()
   }
 
-  const label = { idle: words.start, recording: words.stop, transcribing: words.transcribing }[state]
+  const label = { idle: words.start, starting: words.start, recording: words.stop, transcribing: words.transcribing }[
+    state
+  ]
+  const waits = state === 'starting' || state === 'transcribing'
   return (
     <>
       <IconButton
         label={label}
-        aria-disabled={state === 'transcribing'}
+        aria-disabled={waits}
         className={clsx('rounded-full!', state === 'recording' && 'bg-danger-soft! text-danger!')}
         onClick={press}
       >
         {state === 'idle' && <Mic size={17} aria-hidden />}
         {state === 'recording' && <Square size={13} fill="currentColor" aria-hidden className="animate-pulse" />}
-        {state === 'transcribing' && <LoaderCircle size={17} aria-hidden className="animate-spin" />}
+        {waits && <LoaderCircle size={17} aria-hidden className="animate-spin" />}
       </IconButton>
       <span role="status" className="sr-only">
         {state === 'recording' ? words.recording : state === 'transcribing' ? words.transcribing : ''}
       </span>
     </>
   )
+}
+
+/** Turn the microphone off. */
+function release(stream: MediaStream): void {
+  for (const track of stream.getTracks()) track.stop()
 }
 
 /** Return an error that says why nothing can be recorded. */

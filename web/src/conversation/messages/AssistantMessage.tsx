@@ -6,7 +6,7 @@ import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
 import { Questions } from '@/conversation/approvals/Questions'
 import { MarkdownLink, outside } from '@/conversation/markdown/links'
 import { Branches } from '@/conversation/messages/Branches'
-import { useAround, useIsEarly } from '@/conversation/messages/context'
+import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { Plan } from '@/conversation/messages/Plan'
 import { Progress } from '@/conversation/messages/Progress'
@@ -158,7 +158,6 @@ const ENDS = text.message.ends
 
 function Foot({ message }: { message: Message }) {
   const { session, live, replaying, showRaw } = useAround()
-  const early = useIsEarly()
   const facts = message.metadata
   if (message.status === 'streaming') return null // the run is waiting for an answer
   const end = ENDS[message.status ?? ''] ?? ENDS[facts?.finish_reason ?? '']
@@ -171,7 +170,7 @@ function Foot({ message }: { message: Message }) {
           <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 first:-ml-2 max-md:-ml-2 md:opacity-0 in-[.last-message]:opacity-100!">
             <CopyMessage />
             {live === null && 'speechSynthesis' in window && <ReadAloud markdown={textOf(message)} />}
-            {live === null && !early && (
+            {live === null && (
               <IconButton
                 label={text.message.regenerate}
                 onClick={() => session.regenerate(message.id).catch(notifyError)}
@@ -179,7 +178,7 @@ function Foot({ message }: { message: Message }) {
                 <RefreshCw size={15} aria-hidden />
               </IconButton>
             )}
-            {live === null && !early && (
+            {live === null && (
               <IconButton
                 label={text.another.title}
                 aria-haspopup="dialog"

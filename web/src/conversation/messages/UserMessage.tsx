@@ -5,7 +5,7 @@ import { useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
 import type { Message } from '@/api/types'
 import { Branches } from '@/conversation/messages/Branches'
-import { useAround, useIsEarly } from '@/conversation/messages/context'
+import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { nameOf, sizeOf, textOf } from '@/conversation/messages/parts'
 import { text } from '@/text'
@@ -17,7 +17,6 @@ const LONG = 1_200
 /** A message from the user. */
 export function UserMessage() {
   const { find, live, replaying } = useAround()
-  const early = useIsEarly()
   const message = find(useAuiState((state) => state.message.id))
   const [whole, setWhole] = useState(false)
   if (!message) return null
@@ -57,7 +56,7 @@ export function UserMessage() {
         <div className="mt-0.5 flex min-h-8 items-center gap-0.5">
           <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0">
             <CopyMessage />
-            {live === null && !early && (
+            {live === null && (
               <ActionBarPrimitive.Edit asChild>
                 <IconButton label={text.common.edit}>
                   <Pencil size={15} aria-hidden />

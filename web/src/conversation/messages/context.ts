@@ -1,4 +1,4 @@
-import { createContext, useContext, useSyncExternalStore } from 'react'
+import { createContext, useContext } from 'react'
 import type { Message, Node } from '@/api/types'
 import type { Session } from '@/conversation/session'
 
@@ -25,10 +25,4 @@ export function useAround(): Around {
   const around = useContext(Context)
   if (!around) throw new Error('useAround must be used inside AroundProvider')
   return around
-}
-
-/** Return true if the first messages are shown while later ones are not loaded. They can't be replaced then. */
-export function useIsEarly(): boolean {
-  const { session } = useAround()
-  return useSyncExternalStore(session.subscribe, () => session.get().early !== null)
 }

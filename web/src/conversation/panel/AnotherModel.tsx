@@ -15,22 +15,22 @@ import { notifyError } from '@/ui/toasts'
 /** Minimum ms between two renderings of streaming text. */
 const FRAME = 50
 
+interface Asked {
+  model: string
+  /** The id of the message before the answer. Null if there is none. */
+  prompt: string | null
+}
+
 /** Ask another model for an answer to the same prompt, and show it next to the earlier answer while it is written. */
 export function AnotherModel({ session, message }: { session: Session; message: Message }) {
-  const [asked, setAsked] = useState('')
-  const [prompt] = useState(() => {
-    const shown = session.get().early?.messages ?? session.chat.messages
-    return shown[shown.findIndex((one) => one.id === message.id) - 1]?.id ?? ''
-  })
+  const [asked, setAsked] = useState<Asked | null>(null)
   const ask = (model: string) => {
-    setAsked(model)
+    const shown = session.get().early?.messages ?? session.chat.messages
+    const at = shown.findIndex(({ id }) => id === message.id)
+    setAsked({ model, prompt: shown[at - 1]?.id ?? null })
     session.regenerate(message.id, { model }).catch(notifyError)
   }
-  return asked ? (
-    <Both session={session} before={message} prompt={prompt} model={asked} />
-  ) : (
-    <Choice before={message} ask={ask} />
-  )
+  return asked ? <Both session={session} before={message} asked={asked} /> : <Choice before={message} ask={ask} />
 }
 
 function Choice({ before, ask }: { before: Message; ask: (model: string) => void }) {
@@ -65,21 +65,15 @@ function Choice({ before, ask }: { before: Message; ask: (model: string) => void
   )
 }
 
-function Both({
-  session,
-  before,
-  prompt,
-  model,
-}: {
-  session: Session
-  before: Message
-  prompt: string
-  model: string
-}) {
+function Both({ session, before, asked }: { session: Session; before: Message; asked: Asked }) {
   const { messages, status } = useChat<Message>({ chat: session.chat, throttle: FRAME })
   const busy = status === 'streaming' || status === 'submitted'
-  const answer = messages[messages.findIndex((one) => one.id === prompt) + 1]
-  const now = answer?.role === 'assistant' && answer.id !== before.id ? answer : undefined
+  const [answer, setAnswer] = useState<string | null>(null)
+  const at = messages.findIndex(({ id }) => id === asked.prompt)
+  const next = at >= 0 || asked.prompt === null ? messages[at + 1] : undefined
+  if (answer === null && next?.role === 'assistant' && next.id !== before.id) setAnswer(next.id)
+  const now = messages.find(({ id }) => id === answer)
+  const writing = busy && (answer === null || messages.at(-1)?.id === answer)
   const keep = () => {
     session.switchTo(before.stored_id ?? before.id).catch(notifyError)
     closePanel()
@@ -88,7 +82,7 @@ function Both({
     <div className="@container min-h-0 grow overflow-y-auto">
       <div className="grid divide-line max-@md:divide-y @md:grid-cols-2 @md:divide-x">
         <Answer title={before.metadata?.model ?? text.another.before} content={textOf(before)} />
-        <Answer title={model} content={now ? textOf(now) : ''} streaming={busy && (!now || now === messages.at(-1))} />
+        <Answer title={asked.model} content={now ? textOf(now) : ''} streaming={writing} />
       </div>
       {!busy && before.stored_id && (
         <div className="border-t border-line p-4">

@@ -29,8 +29,9 @@ export default function Replay({ conversation, show, onClose }: Props) {
     play(conversation, clock, show).then(
       () => setEnded(true),
       (error) => {
+        if (clock.stopped) return
         setEnded(true)
-        if (!clock.stopped) notifyError(error)
+        notifyError(error)
       },
     )
     return () => clock.stop()

@@ -5,7 +5,7 @@ export class Pace {
   private wake = () => {}
   private factor = 1
   private halted = false
-  private ended = false
+  private readonly ending = new AbortController()
 
   get now(): number {
     return this.halted ? this.shown : this.shown + (performance.now() - this.since) * this.factor
@@ -16,7 +16,12 @@ export class Pace {
   }
 
   get stopped(): boolean {
-    return this.ended
+    return this.signal.aborted
+  }
+
+  /** Aborted when the clock is stopped. */
+  get signal(): AbortSignal {
+    return this.ending.signal
   }
 
   pause(paused: boolean): void {
@@ -33,13 +38,13 @@ export class Pace {
 
   /** End all waits, now and later. */
   stop(): void {
-    this.ended = true
+    this.ending.abort()
     this.wake()
   }
 
   /** Wait until the clock shows this time, or is stopped. */
   async until(time: number): Promise<void> {
-    while (!this.ended && this.now < time) {
+    while (!this.stopped && this.now < time) {
       const left = this.halted ? null : (time - this.now) / this.factor
       await new Promise<void>((resolve) => {
         const timer = left === null ? undefined : setTimeout(resolve, Math.ceil(left))

@@ -19,9 +19,9 @@ export interface Played {
 /** Play the stored messages of a conversation from its start. Nothing is sent to a model. Return when all are shown or the clock is stopped. */
 export async function play(conversation: string, pace: Pace, show: (played: Played) => void): Promise<void> {
   const messages: Message[] = []
-  for await (const message of stored(conversation)) {
+  for await (const message of stored(conversation, pace.signal)) {
     const start = pace.now
-    const beats = message.role === 'assistant' && message.run ? await beatsOf(conversation, message) : []
+    const beats = await beatsOf(conversation, message, pace.signal)
     const offset = Math.max(start, pace.now) // loading may have taken a while
     if (!beats.length) await pace.until(offset + UNTIMED)
     for await (const partial of partials(message, beats, pace, offset)) {
@@ -34,33 +34,40 @@ export async function play(conversation: string, pace: Pace, show: (played: Play
   }
 }
 
-async function* stored(conversation: string): AsyncGenerator<Message> {
+async function* stored(conversation: string, signal: AbortSignal): AsyncGenerator<Message> {
   let cursor: string | null = null
   do {
     const page: { messages: Message[]; newer: string | null } = await conversations.firstMessages(
       conversation,
       cursor,
       PAGE,
+      signal,
     )
     yield* page.messages
     cursor = page.newer
   } while (cursor)
 }
 
-/** Return the chunks of a response with their times. */
-async function beatsOf(conversation: string, message: Message): Promise<Beat<UIMessageChunk>[]> {
-  if (message.status === 'streaming' || message.status === 'interrupted') return [] // their events have no end
+/** Return the chunks of a response with their times. Return none if they can't be loaded, because the message can be shown without them. */
+async function beatsOf(conversation: string, message: Message, signal: AbortSignal): Promise<Beat<UIMessageChunk>[]> {
+  const { role, run, status } = message
+  if (role !== 'assistant' || !run || status === 'streaming' || status === 'interrupted') return [] // an open run's events don't end
   const at = `/conversations/${encodeURIComponent(conversation)}/replay`
   const headers = { 'x-ai-sdk-version': '7' }
-  const [chunks, events] = await Promise.all([
-    send('GET', at, undefined, { query: { message: message.stored_id ?? message.id, speed: 0 }, headers }),
-    send('GET', `/runs/${message.run}/events`),
-  ])
-  const frames = framesOf(await chunks.text())
-  return timeline(
-    frames,
-    framesOf(await events.text()).map(({ data }) => JSON.parse(data) as LogEvent),
-  )
+  const query = { message: message.stored_id ?? message.id, speed: 0 }
+  try {
+    const [chunks, events] = await Promise.all([
+      send('GET', at, undefined, { query, headers, signal }),
+      send('GET', `/runs/${run}/events`, undefined, { signal }),
+    ])
+    const frames = framesOf(await chunks.text())
+    return timeline(
+      frames,
+      framesOf(await events.text()).map(({ data }) => JSON.parse(data) as LogEvent),
+    )
+  } catch {
+    return []
+  }
 }
 
 /** Yield the states of a response while its chunks arrive, each at its time. */

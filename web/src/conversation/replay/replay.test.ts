@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Pace } from '@/conversation/replay/pace'
+import type { Played } from '@/conversation/replay/play'
 import { framesOf, timeline } from '@/conversation/replay/timeline'
+
+vi.stubGlobal('navigator', { platform: 'Linux' })
+vi.stubGlobal('localStorage', { getItem: () => null })
+const { play } = await import('@/conversation/replay/play')
 
 test('chunks get the times of their events, and long pauses are shortened', () => {
   const stream =
@@ -41,4 +46,44 @@ test('a clock runs faster, waits while it is paused, and releases everyone when 
   pace.stop()
   await waiting
   expect([pace.stopped, passed]).toEqual([true, [100, 900, 5_000]])
+})
+
+/** Answer requests for the messages of a conversation. All other requests fail, or wait until they are aborted. Return their addresses. */
+function served(statuses: string[], hangs = false): string[] {
+  const asked: string[] = []
+  const data = statuses.map((status, at) => ({ id: `m${at}`, role: 'assistant', run: `r${at}`, status, parts: [] }))
+  vi.stubGlobal('fetch', async (address: string, { signal }: RequestInit) => {
+    if (address.includes('/messages?')) return Response.json({ data, next_cursor: null })
+    asked.push(address)
+    if (hangs) await new Promise((_, fail) => signal?.addEventListener('abort', () => fail(signal.reason)))
+    return Response.json({ title: 'Broken' }, { status: 500 })
+  })
+  return asked
+}
+
+test('messages of open runs and messages whose times cannot be loaded are shown without times', async () => {
+  const asked = served(['interrupted', 'streaming', 'finished'])
+  let last: Played | null = null
+  const playing = play('c', new Pace(), (played) => {
+    last = played
+  })
+  await vi.advanceTimersByTimeAsync(5_000)
+  await playing
+  expect(last).toMatchObject({ messages: [{ id: 'm0' }, { id: 'm1' }, { id: 'm2' }], live: null })
+  expect(asked.map((address) => address.replace(/\?.*/, ''))).toEqual([
+    '/api/conversations/c/replay',
+    '/api/runs/r2/events',
+  ])
+})
+
+test('stopping a replay aborts its requests', async () => {
+  const asked = served(['finished'], true)
+  const pace = new Pace()
+  const shown: Played[] = []
+  const playing = play('c', pace, (played) => shown.push(played))
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(asked).toHaveLength(2)
+  pace.stop()
+  await playing
+  expect(shown).toEqual([])
 })
