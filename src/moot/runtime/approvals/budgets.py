@@ -216,7 +216,7 @@ def _question(leg: Spender, id: str, run: Run, state: BudgetState) -> Approval:
     arguments, now = dumps([question]), leg.runtime.now() // 1000
     expires = state.resets_at
     if expires is None and leg.request.settings.get("unattended") == "deny":
-        expires = expiry(leg)
+        expires = expiry(leg, now)
     digest = bind(run.id, leg.request.conversation.directory, QUESTION, b"", arguments)
     return Approval(id, run.id, "", QUESTION, arguments, digest, now, expires, questions=[question])
 
