@@ -918,6 +918,7 @@ export const english = {
       'server.allowed_hosts': ['Additional host names', 'Host names under which the server can be reached.'],
       'server.allowed_origins': ['Allowed origins', 'Other web pages that may call the server.'],
       'server.max_body': ['Maximum size of a request', 'Bytes.'],
+      'server.workers': ['Server processes', 'Takes effect at the next start.'],
       'storage.url': ['Database', 'Only sqlite is supported.'],
       'storage.durability': ['Durability', 'full = flush each commit to the disk.'],
       'storage.seal_after': [

@@ -934,6 +934,7 @@ export const chinese: Text = {
       'server.allowed_hosts': ['其他主机名', '可以访问服务器的主机名。'],
       'server.allowed_origins': ['允许的来源', '可以调用服务器的其他网页。'],
       'server.max_body': ['请求的最大大小', '字节。'],
+      'server.workers': ['服务器进程数', '下次启动时生效。'],
       'storage.url': ['数据库', '仅支持 sqlite。'],
       'storage.durability': ['持久性', 'full 表示每次提交都写入磁盘。'],
       'storage.seal_after': ['压缩时间', '对话无活动多少秒后压缩其日志。0 表示从不。'],

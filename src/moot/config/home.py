@@ -14,7 +14,7 @@ from typing import TypeAlias
 from moot.errors import ConfigError
 from moot.plugins.registry import attribute
 
-NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG", "MOOT_LOG"})
+NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG", "MOOT_LOG", "MOOT_WORKER"})
 """Variables starting with `MOOT_` that are not settings."""
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {

@@ -125,6 +125,8 @@ class ServerSettings:
     """Other origins whose pages may call the server, such as `https://app.example.com`."""
     max_body: int = 32 * 1024 * 1024
     """Maximum size of a request body, in bytes."""
+    workers: int = 1
+    """Number of processes that serve requests and run agents."""
 
 
 @dataclass(frozen=True, slots=True)

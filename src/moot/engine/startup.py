@@ -71,14 +71,23 @@ class Engine:
 
 @asynccontextmanager
 async def open_engine(
-    settings: Settings, *, loader: Loader | None = None, resume: bool = False, seed: int | None = None, clock: Clock | None = None
+    settings: Settings,
+    *,
+    loader: Loader | None = None,
+    resume: bool = False,
+    upkeep: bool = True,
+    seed: int | None = None,
+    clock: Clock | None = None,
 ) -> AsyncGenerator[Engine, None]:
     """Open an Engine for the duration of the block. Raise StoreError if the store can't be opened.
 
     If there is a `loader`, the configuration is reloaded when its files change; `settings` must be those that the loader has loaded.
 
     If `resume` is True, as in servers, runs of dead owners are resumed if that can be done automatically. Otherwise they are only marked
-    as interrupted. When the block ends, the tasks of active runs are stopped, and the runs can be resumed later.
+    as interrupted. A process that resumes runs also keeps the search index up to date and applies the retention rules, unless `upkeep` is
+    False because another process of the same server does so.
+
+    When the block ends, the tasks of active runs are stopped, and the runs can be resumed later.
     """
     owner = Owner(settings.owners, new_id())
     try:
@@ -89,7 +98,7 @@ async def open_engine(
                 log.error("no run can start: %s", error)
         store = await open_store(settings, clock=clock)
         try:
-            async with _assembled(settings, store, owner, (seed, clock), loader, serves=resume) as engine:
+            async with _assembled(settings, store, owner, (seed, clock), loader, serves=resume and upkeep) as engine:
                 await engine.runs.sweep(resume=resume)
                 yield engine
         finally:

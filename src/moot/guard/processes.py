@@ -206,13 +206,16 @@ async def spawn(
     return child
 
 
-async def foreground(argv: Sequence[str], *, stdout: TextIO | None = None) -> anyio.abc.Process:
+async def foreground(
+    argv: Sequence[str], *, stdout: TextIO | None = None, env: Mapping[str, str] | None = None, fds: tuple[int, ...] = ()
+) -> anyio.abc.Process:
     """Start a program chosen by the user in moot's terminal, such as an editor. Leaving its `async with` block waits for it.
 
-    It shares moot's process group, so that Ctrl+Z stops both, and moot's environment, because no model chose it. Raise OSError, or
-    ValueError for a NUL in the name, if it can't be started, so that the caller can report which setting named the program.
+    It shares moot's process group, so that Ctrl+Z stops both, and by default moot's environment, because no model chose it. It inherits
+    the descriptors `fds`. Raise OSError, or ValueError for a NUL in the name, if it can't be started, so that the caller can report which
+    setting named the program.
     """
-    return await anyio.open_process(argv, stdin=None, stdout=stdout, stderr=None)
+    return await anyio.open_process(argv, stdin=None, stdout=stdout, stderr=None, env=env, pass_fds=fds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,8 @@ class Watch:
 
     async def take(self) -> list[Event]:
         """Return the new events in order and without gaps, or nothing. Call it again as long as it returns events."""
-        self._rung = False
         while True:
+            self._rung = False
             if self._stale:
                 self._batches.clear()
                 self._stale = False  # from now on, committed events go to the mailbox or make it stale again
@@ -98,6 +98,7 @@ class Watch:
                     return page
             taken = self._from_mailbox()
             if taken or not self._stale:
+                self._rung = False  # whatever rang while the store was read has been taken; otherwise nothing would wake the caller again
                 return taken
 
     @property

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import anyio
 
 from moot.convert.callers.pieces import answer_digest, pieces_of
+from moot.types.run import Run, RunStatus
 from moot.types.served import Served
 from moot.types.store import OwnerStore
 
@@ -101,7 +102,8 @@ class Streams:
 MOST = 10_000
 """Maximum number of remembered answers. A call that continues from a forgotten answer starts a new conversation; nothing is lost."""
 
-_PAGE = 500
+_PAGE = 200
+_FINISHED = frozenset[RunStatus]({"finished"})
 
 
 class AnswerLocation(NamedTuple):
@@ -114,8 +116,8 @@ class AnswerIndex:
 
     def __init__(self) -> None:
         self._locations: OrderedDict[tuple[str, str], AnswerLocation] = OrderedDict()
-        self._earlier: dict[str, dict[str, list[str]]] = {}
-        """For each owner, the runs that existed before this server's first look-up, by request digest, newest first."""
+        self._runs: dict[str, _Runs] = {}
+        """For each owner, the runs that other processes or an earlier server may have made."""
         self._looking = anyio.Lock()
 
     def remember(self, owner: str, digest: str, location: AnswerLocation) -> None:
@@ -131,9 +133,9 @@ class AnswerIndex:
             self._locations.move_to_end((owner, digest))
             return location
         async with self._looking:
-            if owner not in self._earlier:
-                self._earlier[owner] = await _runs_of(store)
-        for id in self._earlier[owner].get(before, ()):
+            runs = self._runs.setdefault(owner, _Runs())
+            await runs.update(store)
+        for id in reversed(runs.by_request.get(before, ())):
             run = await store.records.run(id)
             served = Served.of(run.settings) or Served()
             message = await store.conversations.message(run.message)
@@ -144,15 +146,25 @@ class AnswerIndex:
         return None
 
 
-async def _runs_of(store: OwnerStore) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    last: int | None = None
-    checked = 0
-    while checked < MOST and (page := await store.records.runs(statuses=frozenset({"finished"}), limit=_PAGE, before=last)):
-        for run in page:
+class _Runs:
+    """The finished `/v1` runs of an owner, by the digest of their request, oldest first."""
+
+    def __init__(self) -> None:
+        self.by_request: dict[str, list[str]] = {}
+        self._known: set[str] = set()
+
+    async def update(self, store: OwnerStore) -> None:
+        """Add the runs that have finished since the last update. Runs may finish in any order, so the newest page is always read."""
+        found: list[Run] = []
+        before: int | None = None
+        while len(found) < MOST and (page := await store.records.runs(statuses=_FINISHED, limit=_PAGE, before=before)):
+            new = [run for run in page if run.id not in self._known]
+            found += new
+            before = page[-1].no
+            if len(new) < len(page):  # earlier runs are known
+                break
+        for run in reversed(found):
+            self._known.add(run.id)
             served = Served.of(run.settings)
             if served is not None and served.digest:
-                found.setdefault(served.digest, []).append(run.id)
-        last = page[-1].no
-        checked += len(page)
-    return found
+                self.by_request.setdefault(served.digest, []).append(run.id)

@@ -25,8 +25,12 @@ SHORTEST = 24
 """Minimum length of a MOOT_TOKEN for a remotely accessible server."""
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on the address; port 0 selects any free port. Raise UsageError if the address is unavailable."""
+def bind(host: str, port: int, *, shared: bool = False, listens: bool = True) -> socket.socket:
+    """Return a socket that listens on the address; port 0 selects any free port. Raise UsageError if the address is unavailable.
+
+    If `shared`, other processes of this user can bind the address as well, and the kernel distributes connections among those that listen.
+    If `listens` is False, the socket only reserves the address.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except OSError as error:
@@ -36,8 +40,11 @@ def bind(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:  # `::` listens on IPv4 and IPv6
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        if shared:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listening.bind(address)
-        listening.listen(BACKLOG)
+        if listens:
+            listening.listen(BACKLOG)
         listening.setblocking(False)
     except OSError as error:
         listening.close()

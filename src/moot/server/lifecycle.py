@@ -7,8 +7,9 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -25,19 +26,23 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from moot.config.loader import Loaded, Loader
+from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
 from moot.engine.channels import serve_all as serve_channels
 from moot.engine.locks import ServerInfo, claim_home
 from moot.engine.startup import warm
-from moot.errors import ConfigError, MootError
+from moot.errors import ConfigError, MootError, UsageError
 from moot.features.webhooks.sender import OutgoingWebhooks
 from moot.runtime.configuration import log_change
 from moot.server.app import create_app
 from moot.server.credentials import Credentials
+from moot.server.forwarding import Leader, connected
 from moot.server.hosts import BACKLOG, bind, check_remote, hosts_of, raise_file_limit, url_of
 from moot.server.imports import clear_uploads
 from moot.server.pages import is_built
 from moot.server.state import Limits, Server
+from moot.server.workers import STOPS, Supervisor, Worker, private_folder, this_worker
+from moot.store import open_store
 from moot.types.token import LOCAL_USER
 
 HEAD = 64 * 1024
@@ -189,30 +194,29 @@ async def run(
     remote: bool,
     ready: Callable[[ServerInfo], Awaitable[None]],
     hide: Callable[[Sequence[str]], None],
+    command: Sequence[str] = (),
 ) -> int:
     """Run the server until a signal stops it, and return the number of unfinished runs.
 
     `fixed` is the secret from MOOT_TOKEN. `remote` allows addresses that other machines can reach. `ready` is awaited when the server
-    accepts requests. `hide` receives the secrets of a changed configuration, to mask them in logs. Raise UsageError if the address is
-    unavailable or not allowed. Raise Busy if another server uses this moot home.
+    accepts requests. `hide` receives the secrets of a changed configuration, to mask them in logs. `command` starts a worker of this server
+    if the configuration asks for several. Raise UsageError if the address is unavailable or not allowed. Raise Busy if another server uses
+    this moot home.
     """
     settings = loader.current.settings
     raise_file_limit()
+    if (worker := await this_worker()) is not None:
+        return await _run_worker(worker, loader, fixed=fixed, hide=hide)
     with claim_home(settings.home) as announce:
         await anyio.to_thread.run_sync(clear_uploads, settings.home)
+        if settings.server.workers > 1:
+            return await _supervise(settings, command, announce, fixed=fixed, remote=remote, ready=ready)
         async with open_engine(settings, resume=True, loader=loader) as engine:
             listens = settings.server
             check_remote(listens.host, allowed=remote, fixed=fixed, tokens=len(await engine.store.tokens.list()))
             listening = bind(listens.host, listens.port)
             port = int(listening.getsockname()[1])
-            server = Server(
-                engine=engine,
-                tokens=Credentials(engine.store, fixed=fixed),
-                settings=listens,
-                hosts=hosts_of(listens.host, port, listens),
-                limits=Limits(body=listens.max_body),
-            )
-            server.configuration.on_change = partial(_on_change, hide)
+            server = _server(engine, port, fixed, hide)
             code = partial(server.tokens.code, LOCAL_USER)
             place = ServerInfo(url_of(listens.host, port), os.getpid(), is_built(), settings.imports.watch, code)
             server.import_watch.on_change = lambda follows: announce(replace(place, follows=follows))
@@ -226,7 +230,87 @@ async def run(
                 group.start_soon(_handle_signals, server, group.cancel_scope)
                 await serve(create_app(server), listening, ready=on_ready)
                 group.cancel_scope.cancel()
-            return len(await engine.store.records.runs(statuses=frozenset({"running", "queued"})))
+            return await _unfinished(engine)
+
+
+def _server(
+    engine: Engine, port: int, fixed: str, hide: Callable[[Sequence[str]], None], *, leader: Leader | None = None, socket: str = ""
+) -> Server:
+    listens = engine.settings.server
+    server = Server(
+        engine=engine,
+        tokens=Credentials(engine.store, fixed=fixed),
+        settings=listens,
+        hosts=hosts_of(listens.host, port, listens),
+        limits=Limits(body=listens.max_body),
+        leader=leader,
+        socket=socket,
+    )
+    server.configuration.on_change = partial(_on_change, hide)
+    return server
+
+
+async def _unfinished(engine: Engine) -> int:
+    return len(await engine.store.records.runs(statuses=frozenset({"running", "queued"})))
+
+
+async def _supervise(
+    settings: Settings,
+    command: Sequence[str],
+    announce: Callable[[ServerInfo], None],
+    *,
+    fixed: str,
+    remote: bool,
+    ready: Callable[[ServerInfo], Awaitable[None]],
+) -> int:
+    """Implement `run` for several workers."""
+    if sys.platform != "linux":  # elsewhere, the kernel does not distribute connections among processes
+        raise UsageError("Several workers need Linux.", fix="Set server.workers to 1.")
+    listens = settings.server
+    async with await open_store(settings) as store:  # also upgrades the database, before the workers open it
+        check_remote(listens.host, allowed=remote, fixed=fixed, tokens=len(await store.tokens.list()))
+    bind(listens.host, listens.port).close()  # fails if any program listens there, even another server with several workers
+
+    async def code() -> str:
+        async with await open_store(settings) as store:
+            return await Credentials(store, fixed=fixed).code(LOCAL_USER)
+
+    with bind(listens.host, listens.port, shared=True, listens=False) as reserved, private_folder() as folder:
+        port = int(reserved.getsockname()[1])
+        place = ServerInfo(url_of(listens.host, port), os.getpid(), is_built(), settings.imports.watch, code)
+
+        async def on_ready() -> None:
+            announce(place)
+            await ready(place)
+
+        def on_follows(follows: bool) -> None:
+            announce(replace(place, follows=follows))
+
+        return await Supervisor(command, count=listens.workers, port=port, folder=folder, follows=on_follows).run(on_ready)
+
+
+async def _run_worker(worker: Worker, loader: Loader, *, fixed: str, hide: Callable[[Sequence[str]], None]) -> int:
+    """Implement `run` for one of several workers."""
+    settings = loader.current.settings
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(open_engine(settings, resume=True, upkeep=worker.leads, loader=loader))
+        leader = None if worker.leads else await stack.enter_async_context(connected(worker.leader))
+        server = _server(engine, worker.port, fixed, hide, leader=leader, socket=worker.leader if worker.leads else "")
+        await warm(engine)
+        listening = bind(settings.server.host, worker.port, shared=True)
+        async with anyio.create_task_group() as group:
+
+            def on_follows(follows: bool) -> None:
+                group.start_soon(worker.report, "follows", follows)
+
+            server.import_watch.on_change = on_follows
+            group.start_soon(worker.obey, server.stopping.set, group.cancel_scope.cancel)
+            group.start_soon(_stop_on_sigterm, server)
+            await serve(create_app(server), listening, ready=partial(worker.report, "ready", True))
+            group.cancel_scope.cancel()
+        left = await _unfinished(engine)
+        await worker.report("left", left)
+        return left
 
 
 def _on_change(hide: Callable[[Sequence[str]], None], change: Loaded | ConfigError) -> None:
@@ -238,34 +322,24 @@ def _on_change(hide: Callable[[Sequence[str]], None], change: Loaded | ConfigErr
 async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], Awaitable[None]] | None = None) -> None:
     """Serve on the socket until `app.state.server.stopping` is set. Open requests have `GRACE` seconds to finish."""
     server: Server = app.state.server
-    listener = _Listener(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
-            http=Connection,
-            timeout_keep_alive=KEPT_ALIVE,
-            timeout_graceful_shutdown=GRACE,
-            backlog=BACKLOG,
-        ),
-        ready,
-    )
-    host, port = listening.getsockname()[:2]
-    await OutgoingWebhooks(server.engine.runtime, server.engine.runs.clock, url_of(host, port)).start()
+    leads = server.leader is None
+    listener = _Listener(_settings(app), ready)
+    own = [_Listener(_settings(app, server.socket), None)] if server.socket else []
+    if leads:
+        host, port = listening.getsockname()[:2]
+        await OutgoingWebhooks(server.engine.runtime, server.engine.runs.clock, url_of(host, port)).start()
     async with anyio.create_task_group() as group:
         group.start_soon(partial(server.tokens.watch, revoked=server.streams.check))
-        group.start_soon(server.imports.work)
-        group.start_soon(server.import_watch.work)
         group.start_soon(_resume_runs, server.engine)
-        group.start_soon(server.engine.cron.work)
-        group.start_soon(server.engine.watchers.work)
-        group.start_soon(serve_channels, server.engine)
-        group.start_soon(_stop, server, listener)
+        if leads:
+            group.start_soon(server.imports.work)
+            group.start_soon(server.import_watch.work)
+            group.start_soon(server.engine.cron.work)
+            group.start_soon(server.engine.watchers.work)
+            group.start_soon(serve_channels, server.engine)
+        for one in own:
+            group.start_soon(one.serve)
+        group.start_soon(_stop, server, [listener, *own])
         try:
             await listener.serve([listening])
         finally:
@@ -273,6 +347,24 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
             group.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 await server.tokens.note()
+
+
+def _settings(app: FastAPI, socket: str | None = None) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        uds=socket,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS,
+        http=Connection,
+        timeout_keep_alive=KEPT_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+        backlog=BACKLOG,
+    )
 
 
 class _Listener(uvicorn.Server):
@@ -292,15 +384,24 @@ class _Listener(uvicorn.Server):
             await self._ready()
 
 
-async def _stop(server: Server, listener: uvicorn.Server) -> None:
+async def _stop(server: Server, listeners: Sequence[uvicorn.Server]) -> None:
     await server.stopping.wait()
     server.streams.check()
-    listener.should_exit = True
+    for listener in listeners:
+        listener.should_exit = True
+
+
+async def _stop_on_sigterm(server: Server) -> None:
+    """Shut a worker down gracefully on SIGTERM. Ctrl+C reaches the supervisor too, which stops its workers."""
+    with anyio.open_signal_receiver(*STOPS) as signals:
+        async for number in signals:
+            if number == signal.SIGTERM:
+                server.stopping.set()
 
 
 async def _handle_signals(server: Server, scope: anyio.CancelScope) -> None:
     """Shut down gracefully on the first signal, immediately on the second."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+    with anyio.open_signal_receiver(*STOPS) as signals:
         async for _ in signals:
             if server.stopping.is_set():
                 scope.cancel()

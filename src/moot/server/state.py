@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import anyio
 from fastapi import Depends
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.requests import HTTPConnection
 
 from moot.config.settings import ServerSettings
@@ -18,10 +20,15 @@ from moot.features.renderer import Renderer
 from moot.runtime.configuration import Configuration
 from moot.server.caches import AnswerIndex, Streams
 from moot.server.credentials import AttemptLimit, Credentials
+from moot.server.forwarding import Leader
 from moot.server.imports import ImportJobs, ImportWatch
 from moot.types.run import STARTED
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+
+
+METRICS = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable of `prometheus_client`: the folder in which all workers count. Their sums are reported, without process metrics."""
 
 
 class Metrics:
@@ -33,16 +40,26 @@ class Metrics:
         self.durations = Histogram(
             "moot_request_seconds", "Time to the first byte of a response.", ("method", "route"), buckets=SECONDS, registry=self.registry
         )
-        self.streams = Gauge("moot_open_streams", "Number of open streams.", registry=self.registry)
+        self.streams = Gauge("moot_open_streams", "Number of open streams.", registry=self.registry, multiprocess_mode="livesum")
         self.cut = Counter("moot_slow_watchers_cut", "Number of streams closed because the client was too slow.", registry=self.registry)
         self.refused = Counter(
             "moot_requests_refused", "Number of requests rejected by the host and origin checks.", ("reason",), registry=self.registry
         )
-        self.runs = Gauge("moot_live_runs", "Number of runs in progress in all processes.", ("status",), registry=self.registry)
-        self.events = Counter("moot_events_appended", "Number of events stored by runs of this process.", registry=self.registry)
+        self.runs = Gauge(
+            "moot_live_runs",
+            "Number of runs in progress in all processes.",
+            ("status",),
+            registry=self.registry,
+            multiprocess_mode="mostrecent",
+        )
+        self.events = Counter("moot_events_appended", "Number of events stored by runs of this server.", registry=self.registry)
         self._appended = 0
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
+        if METRICS in os.environ:
+            self.registry = CollectorRegistry()
+            MultiProcessCollector(self.registry)
+        else:
+            ProcessCollector(registry=self.registry)
+            PlatformCollector(registry=self.registry)
 
     def text(self, live: Mapping[str, int], appended: int) -> bytes:
         """Return all metrics in the Prometheus text format.
@@ -101,6 +118,10 @@ class Server:
     views: AttemptLimit = field(init=False)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is shutting down; open streams end then."""
+    leader: Leader | None = None
+    """The worker that answers the requests which this process can't answer; None if this process answers all."""
+    socket: str = ""
+    """Path of the socket for requests that other workers forward; empty = there are no other workers."""
 
     @property
     def configuration(self) -> Configuration:

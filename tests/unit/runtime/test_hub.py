@@ -73,3 +73,25 @@ async def test_an_up_to_date_reader_reads_the_store_only_after_commits_of_other_
                 await anyio.sleep(0.005)
         assert [event.body for event in await late.take()] == ["theirs"]
         group.cancel_scope.cancel()
+
+
+async def test_a_reader_that_was_notified_while_it_read_is_notified_again_later(stores: tuple[SqliteStore, SqliteStore]) -> None:
+    own, _ = stores
+    id = await conversation(own)
+    hub, rung = Hub(own), list[str]()
+    reader = hub.reader(id, lambda: rung.append(id))
+    taken: list[list[Event]] = []
+
+    async def take() -> None:
+        taken.append(await reader.take())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(take)
+        await anyio.sleep(0)  # it is reading the store now
+        hub.touch(id)
+    assert taken == [[]] and rung == [id]
+    event = Event("meta", body="later")
+    hub.publish(id, await own.log.append(id, (event,)), (event,))
+    assert rung == [id, id]
+    assert [event.body for event in await reader.take()] == ["later"]
+    reader.close()

@@ -46,12 +46,19 @@ class Where:
 
 _ANYWHERE = Where()
 
+Workers = Annotated[
+    int | None,
+    Parameter(
+        minimum=1, maximum=64, metavar="NUMBER", help="Number of processes that share the work. Defaults to the configured number, or 1."
+    ),
+]
+
 NoOpen = Annotated[bool, Parameter(name="--no-open", help="Print the address without opening a browser.")]
 
 
-async def serve(*, where: Where = _ANYWHERE, json: AsJson = False, output: Out) -> None:
+async def serve(*, where: Where = _ANYWHERE, workers: Workers = None, json: AsJson = False, output: Out) -> None:
     """Serve the web page and the HTTP API until stopped."""
-    await _run(_loaded(where, output), where, output, partial(_say, output, json))
+    await _run(_loaded(where, output, workers), where, output, partial(_say, output, json))
 
 
 async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson = False, output: Out) -> None:
@@ -70,13 +77,19 @@ async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson
         await _show(output, json, opens, replace(running, code=partial(_code, store)))
 
 
-def _loaded(where: Where, output: Output) -> Loader:
-    options: dict[str, Json] = {"server.host": where.host, "server.port": where.port}
+def _loaded(where: Where, output: Output, workers: int | None = None) -> Loader:
+    options: dict[str, Json] = {"server.host": where.host, "server.port": where.port, "server.workers": workers}
     flags = {key: value for key, value in options.items() if value is not None}
     loader = Loader(environ=os.environ, flags=flags, directory=here())
     output.hide(_with_token(loader.current.secrets))
-    write_notes(output, loader.current.notes)
+    if not _is_worker():
+        write_notes(output, loader.current.notes)
     return loader
+
+
+def _is_worker() -> bool:
+    """Return True if this process was started by a server with several workers, which reports to the user."""
+    return "MOOT_WORKER" in os.environ
 
 
 def _with_token(secrets: Sequence[str]) -> list[str]:
@@ -93,13 +106,17 @@ async def _run(loader: Loader, where: Where, output: Output, ready: Callable[[Se
     def hide(secrets: Sequence[str]) -> None:
         output.hide(_with_token(secrets))
 
+    is_worker = _is_worker()
     left: int = await FACES.load("server")(
         loader,
         fixed=os.environ.get("MOOT_TOKEN", ""),
         remote=where.allow_remote,
         ready=ready,
         hide=hide,
+        command=(sys.executable, "-P", "-m", "moot", *sys.argv[1:]),  # -P: don't import from the current directory
     )
+    if is_worker:
+        return
     runs = f"; {left} {'run continues' if left == 1 else 'runs continue'} when the server starts again" if left else ""
     output.say(f"moot: stopped{runs}", "dim")
 

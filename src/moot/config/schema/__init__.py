@@ -194,6 +194,7 @@ class ServerPart(Part):
     allowed_hosts: list[HostName] = []
     allowed_origins: list[Origin] = []
     max_body: int = Field(default=32 * 1024 * 1024, ge=64 * 1024)
+    workers: int = Field(default=1, ge=1, le=64)
 
 
 class StoragePart(Part):

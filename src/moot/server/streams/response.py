@@ -145,10 +145,20 @@ class EventStream(Stream):
                         return
                 else:
                     rest = await self._wait(send)
+                    if writer.ended:  # found while there was nothing new, but the last events may have been stored since
+                        rest = await self._remaining(watch) or rest
         except MootError as error:
             log.error("a stream of the conversation %s failed: %s", self._conversation, error)
             self._closing = error.message
         await self._end(send, rest)
+
+    async def _remaining(self, watch: Watch) -> bytes:
+        """Return all events that are stored, encoded."""
+        data = b""
+        watch.touch()
+        while events := await watch.take():
+            data += await self._writer.write(events)
+        return data
 
     async def _wait(self, send: Send) -> bytes:
         """Wait for new events, or send a keep-alive when it is due. Return the last data if the stream has ended."""
