@@ -114,5 +114,5 @@ def test_a_run_imports_only_the_called_tool(tmp_path: Path) -> None:
         names = imported(moot, tmp_path, "run", "look")
         output = json.loads(server.requests()[-1]["body"])["messages"][-1]
     assert output["role"] == "tool"
-    assert "moot.tools.builtin.list_files" in names
+    assert "moot.tools.builtin.file_search" in names
     assert names & {"moot.tools.builtin.shell", "moot.tools.builtin.fetch_url", "html_to_markdown"} == set()

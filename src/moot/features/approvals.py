@@ -19,8 +19,8 @@ from moot.runtime.approvals.policy import destructive_commands
 from moot.runtime.auxiliary import auxiliary_call
 from moot.runtime.runtime import Runtime
 from moot.tools.basics import count, size_word
-from moot.tools.builtin.edit_file import EditFileArguments, edited
-from moot.tools.custom import CustomTool
+from moot.tools.builtin.file_changes import EditFileArguments, edited
+from moot.tools.catalogue import CustomTool
 from moot.tools.texts import Text
 from moot.types.approval import Approval, ApprovalPart
 from moot.types.canonical import Json, JsonObject, loads_exact

@@ -1,11 +1,12 @@
-"""Indexing the documents of sources, and searching them."""
+"""Indexing the documents of sources in chunks of similar length, and searching them."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from moot.convert.files.attachments import kind_of
 from moot.errors import MootError, NotFound, StoreError, UsageError
 from moot.guard.paths import Paths
 from moot.guard.roots import DIRECTORY, is_own, refuse_own
-from moot.knowledge.chunks import CHUNKS, chunks_of
 from moot.knowledge.documents import MAX_BYTES, DocumentReader, decoded, digest_of
 from moot.types.ids import new_id
 from moot.types.knowledge import Chunk, IndexedDocument, Knowledge, KnowledgeHit, KnowledgeScope, Section, Source
@@ -161,7 +161,7 @@ class Library:
         else:
             sections, is_cut = [Section("", await _text_of(name, data))], False
         chunks = await to_thread.run_sync(lambda: chunks_of(sections, lines=not kind))
-        is_cut = is_cut or len(chunks) >= CHUNKS
+        is_cut = is_cut or len(chunks) >= MAX_CHUNKS
         return chunks, f"It is too long: only its first {len(chunks):,} passages are indexed." if is_cut else ""
 
 
@@ -264,3 +264,52 @@ def _bytes(source: Source, path: str) -> tuple[bytes, bytes]:
     if len(data) > MAX_BYTES:
         raise UsageError(f"{path!r} is larger than {MAX_BYTES >> 20} MiB.")
     return data, digest_of(data)
+
+
+CHUNK_WORDS = 300
+"""Number of words after which a chunk ends with the current paragraph. Two characters of CJK text count as one word."""
+CHUNK_CHARACTERS = 4000
+"""Maximum length of a chunk, for texts without paragraphs."""
+MAX_CHUNKS = 20_000
+"""Maximum number of chunks per document."""
+
+_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def chunks_of(sections: Iterable[Section], *, lines: bool) -> list[Chunk]:
+    """Return the chunks of a document. If `lines` is set, the place of each chunk is the number of its first line."""
+    found = (chunk for section in sections for chunk in _of_section(section, lines=lines))
+    return [chunk for chunk, _ in zip(found, range(MAX_CHUNKS), strict=False)]
+
+
+def _of_section(section: Section, *, lines: bool) -> Iterator[Chunk]:
+    heading, first, kept, count = "", 1, list[str](), 0
+
+    def chunk() -> Iterator[Chunk]:
+        text = "\n".join(kept).strip()
+        if text:
+            yield Chunk(f"line {first}" if lines else section.place, heading, text)
+
+    for number, line in enumerate(_lines(section.text), 1):
+        title = _HEADING.fullmatch(line)
+        length = sum(map(len, kept)) + len(line)
+        if title is not None or length > CHUNK_CHARACTERS or (count >= CHUNK_WORDS and not line.strip()):
+            yield from chunk()
+            kept, count = [], 0
+        if title is not None:
+            heading = title[1][:200]
+        if not kept:
+            first = number
+            if not line.strip():
+                continue
+        kept.append(line)
+        count += len(line.split()) + len(_CJK.findall(line)) // 2
+    yield from chunk()
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines. Lines longer than a chunk are split."""
+    for line in text.split("\n"):
+        yield line[:CHUNK_CHARACTERS]
+        yield from (line[at : at + CHUNK_CHARACTERS] for at in range(CHUNK_CHARACTERS, len(line), CHUNK_CHARACTERS))

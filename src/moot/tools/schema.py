@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, cast
 from moot.errors import UsageError
 from moot.guard.json_schema import find_problem
 from moot.plugins.registry import attribute
-from moot.tools.catalogue import Placeholder
-from moot.tools.custom import CustomTool
+from moot.tools.catalogue import CustomTool, Placeholder
 from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.provider import ToolDefinition

@@ -8,10 +8,9 @@ import pytest
 
 from moot.config.settings import Permissions, Rule
 from moot.runtime.approvals.policy import decide
-from moot.tools.builtin.edit_file import EditFile
+from moot.tools.builtin.file_changes import EditFile, WriteFile
 from moot.tools.builtin.read_file import ReadFile
 from moot.tools.builtin.shell import Shell
-from moot.tools.builtin.write_file import WriteFile
 from moot.types.agent import Mode
 from moot.types.approval import Grant
 

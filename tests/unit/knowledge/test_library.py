@@ -13,8 +13,7 @@ from document_files import pdf
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
 from moot.errors import NotFound, Refused, UsageError
-from moot.knowledge.chunks import CHARACTERS, WORDS, chunks_of
-from moot.knowledge.library import Library, Refreshed
+from moot.knowledge.library import CHUNK_CHARACTERS, CHUNK_WORDS, Library, Refreshed, chunks_of
 from moot.store.database.connection import connect
 from moot.types.conversation import Project
 from moot.types.knowledge import Chunk, KnowledgeScope, Section, Source
@@ -247,7 +246,7 @@ async def test_sources_of_a_removed_project_go_to_the_default_one(engine: Engine
 
 
 def test_chunks_follow_headings_and_paragraphs():
-    words = " ".join(["word"] * (WORDS // 2))
+    words = " ".join(["word"] * (CHUNK_WORDS // 2))
     text = f"intro\n# One\n{words}\n\n{words}\n\n{words}\n## Two\nend"
     chunks = chunks_of([Section("", text)], lines=True)
     assert [(chunk.place, chunk.heading) for chunk in chunks] == [("line 1", ""), ("line 2", "One"), ("line 7", "One"), ("line 8", "Two")]
@@ -256,5 +255,5 @@ def test_chunks_follow_headings_and_paragraphs():
 
 
 def test_texts_without_paragraphs_are_cut():
-    chunks = chunks_of([Section("", "x" * (CHARACTERS * 3))], lines=True)
-    assert len(chunks) == 3 and "".join(chunk.text for chunk in chunks) == "x" * (CHARACTERS * 3)
+    chunks = chunks_of([Section("", "x" * (CHUNK_CHARACTERS * 3))], lines=True)
+    assert len(chunks) == 3 and "".join(chunk.text for chunk in chunks) == "x" * (CHUNK_CHARACTERS * 3)

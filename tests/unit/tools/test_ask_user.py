@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moot.tools.builtin.ask_user import AskUser, AskUserArguments, Choice, QuestionArguments
+from moot.tools.builtin.questions import AskUser, AskUserArguments, Choice, QuestionArguments
 from moot.types.context import Parked
 from moot.types.tool import Option, Question
 

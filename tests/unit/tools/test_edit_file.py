@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.tools.builtin.edit_file import FILE_BYTES, Edit, EditFile, EditFileArguments
+from moot.tools.builtin.file_changes import FILE_BYTES, Edit, EditFile, EditFileArguments
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from moot.guard.paths import Paths
-from moot.tools.builtin.find_files import FILES, FindFiles, FindFilesArguments
+from moot.tools.builtin.file_search import FILES, FindFiles, FindFilesArguments
 from moot.tools.walk import Glob, walk
 from moot.types.tool import ToolOutput
 

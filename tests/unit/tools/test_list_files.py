@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.tools.builtin.list_files import ENTRIES, ListFiles, ListFilesArguments
+from moot.tools.builtin.file_search import ENTRIES, ListFiles, ListFilesArguments
 
 pytestmark = pytest.mark.anyio
 

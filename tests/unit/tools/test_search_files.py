@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from moot.tools.builtin import search_files
-from moot.tools.builtin.search_files import MATCHES, SearchFiles, SearchFilesArguments
+from moot.tools.builtin import file_search
+from moot.tools.builtin.file_search import MATCHES, SearchFiles, SearchFilesArguments
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio
@@ -123,7 +123,7 @@ async def test_moots_own_folder_is_not_searched(context: Any, folder: Path, engi
 
 async def test_a_malicious_pattern_is_stopped_by_the_time_limit(context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(search_files, "SECONDS", 1.0)
+    monkeypatch.setattr(file_search, "SECONDS", 1.0)
     (folder / "a").write_text("a" * 60 + "b\n")
     output = await search(context, "(a+)+$")
     assert "stopped after" in output.text

@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from moot.tools.builtin.todo import Item, Todo, TodoArguments
+from moot.tools.builtin.tasks import Todo, TodoArguments, TodoItem
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio
 
-ITEMS = [Item(content="one", status="completed"), Item(content="two", status="in_progress"), Item(content="three")]
+ITEMS = [TodoItem(content="one", status="completed"), TodoItem(content="two", status="in_progress"), TodoItem(content="three")]
 
 
 async def test_the_list_is_kept_and_replaced_as_a_whole(context: Any):

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from moot.tools.builtin.write_file import WriteFile, WriteFileArguments
+from moot.tools.builtin.file_changes import WriteFile, WriteFileArguments
 from moot.tools.texts import DIFF_CHARACTERS
 from moot.types.tool import ToolOutput
 

@@ -25,7 +25,7 @@ from moot.errors import MootError, UsageError
 from moot.guard.secrets import redact
 from moot.guard.terminal import clean
 from moot.guard.tokens import digest
-from moot.tools.builtin.search_history import FRAME, notes, quoted
+from moot.tools.builtin.search import HISTORY_FRAME, notes, quoted
 from moot.types.canonical import dumps
 from moot.types.message import Message, Part, is_tool, text_of, text_part, tool_name
 from moot.types.run import TERMINAL, Prompt, Run
@@ -95,7 +95,7 @@ class _Past:
     ) -> str:
         """Search all earlier conversations. Returns short quotes with time, title and the id to read on."""
         page = await self._store.search.search(query, limit=limit, best=order == "best")
-        lines = [FRAME] if page.hits else ["No matches."]
+        lines = [HISTORY_FRAME] if page.hits else ["No matches."]
         for number, hit in enumerate(page.hits, 1):
             head, quote = quoted(number, hit)
             lines += [head, f"   conversation {hit.conversation}, message {hit.message}", quote]
@@ -131,7 +131,7 @@ class _Past:
         first = next((index for index, one in enumerate(branch) if one.id == message), max(0, len(branch) - limit)) if message else None
         begin = max(0, len(branch) - limit) if first is None else first
         some = branch[begin : begin + limit]
-        lines = [f"{_line(found.title) or 'untitled'} · conversation {found.id}", FRAME, ""]
+        lines = [f"{_line(found.title) or 'untitled'} · conversation {found.id}", HISTORY_FRAME, ""]
         lines += [_shown(one) for one in some]
         if begin:
             lines.append(f"({begin} earlier messages, from message {branch[0].id} on.)")

@@ -14,7 +14,7 @@ from moot.guard.sandbox.scratch import Scratch
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.policy import Ruled, Ruling, decide, rule_on
 from moot.runtime.runtime import Runtime
-from moot.tools.custom import CustomTool
+from moot.tools.catalogue import CustomTool
 from moot.types.agent import Mode
 from moot.types.approval import ApprovalPart, Grant, OutsideCall
 from moot.types.conversation import Conversation

@@ -1,1 +1,1 @@
-"""The built-in tools, one file each."""
+"""The built-in tools. Tools with the same subject are in one file."""

@@ -1,8 +1,9 @@
-"""tasks: list, read, create, update and comment on the tasks of the conversation's project."""
+"""The tools for work items: tasks of the conversation's project, and a list of steps in the conversation."""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, cast
 
 from pydantic import BaseModel, Field
 
@@ -138,3 +139,47 @@ def _json(task: Task) -> JsonObject:
     facts: JsonObject = {name: getattr(task, name) for name in ("number", "title", "status", "assignee", "due", "author", "comments")}
     facts["tags"] = list[Json](task.tags)
     return facts
+
+
+_BOXES = {"pending": "[ ]", "in_progress": "[~]", "completed": "[x]"}
+
+
+class TodoItem(BaseModel):
+    content: str = Field(min_length=1, max_length=500)
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+class TodoArguments(BaseModel):
+    todos: list[TodoItem] | None = Field(default=None, max_length=100, description="The whole new list; omit it to show the list")
+
+
+@dataclass(slots=True)
+class _TodoList:
+    items: tuple[TodoItem, ...] = ()
+
+
+class Todo(BaseTool):
+    """The `todo` tool, with one list per conversation. Each call replaces or shows the whole list."""
+
+    name = "todo"
+    description = "Keep a list of the steps of a longer task. Send the whole list each time, one step in_progress."
+    arguments = TodoArguments
+    idempotent = True
+    needs_folder = False
+    effects = frozenset({"read"})
+
+    async def call(self, arguments: TodoArguments, context: ToolContext) -> ToolOutput:
+        todo = context.kept("todos", _TodoList)
+        if arguments.todos is not None:
+            todo.items = tuple(arguments.todos)
+        value = cast("list[Json]", [item.model_dump() for item in todo.items])
+        return ToolOutput(_list_text(todo.items) or "The list is empty.", value, empty=not todo.items)
+
+    def doing(self, arguments: TodoArguments) -> View:
+        items = tuple(arguments.todos or ())
+        done = sum(item.status == "completed" for item in items)
+        return View("Todo", f"{done} of {count(len(items), 'step')} done" if items else "", _list_text(items))
+
+
+def _list_text(items: tuple[TodoItem, ...]) -> str:
+    return "\n".join(f"{_BOXES[item.status]} {item.content}" for item in items)

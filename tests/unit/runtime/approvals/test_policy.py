@@ -13,8 +13,8 @@ from moot.config.settings import Permissions, Rule
 from moot.guard.commands.piece import spelled
 from moot.runtime.approvals.policy import decide
 from moot.tools.builtin.delegate import Delegate
-from moot.tools.builtin.edit_file import EditFile
 from moot.tools.builtin.fetch_url import FetchUrl
+from moot.tools.builtin.file_changes import EditFile
 from moot.tools.builtin.read_file import ReadFile
 from moot.tools.builtin.shell import Shell
 from moot.tools.builtin.web_search import WebSearch

@@ -1,4 +1,4 @@
-"""search_files: find lines that match a pattern, using ripgrep if it is installed, otherwise Python. The output is the same."""
+"""The tools that list folders and find files, by name or by content."""
 
 from __future__ import annotations
 
@@ -13,16 +13,106 @@ from typing import Any, cast
 
 import anyio.to_thread
 import orjson
+from anyio import to_thread
 from pydantic import BaseModel, Field
 
 from moot.errors import NotFound, Refused
 from moot.guard import processes
-from moot.guard.paths import Paths
+from moot.guard.paths import Entry, Paths
 from moot.guard.processes import child_environment
-from moot.tools.basics import LookupTool, paths_of, title
+from moot.tools.basics import LookupTool, paths_of, size_word, title
 from moot.tools.patterns import FILE_BYTES, Match, Request, is_expression
-from moot.tools.walk import expanded
+from moot.tools.texts import printable
+from moot.tools.walk import Glob, expanded, walk
 from moot.types.tool import ToolContext, ToolOutput, View
+
+ENTRIES = 500
+
+
+class ListFilesArguments(BaseModel):
+    path: str = Field(default=".", description="Folder to list")
+
+
+class ListFiles(LookupTool):
+    """The `list_files` tool, for a single folder."""
+
+    name = "list_files"
+    description = "List the files and folders in a folder."
+    arguments = ListFilesArguments
+    effects = frozenset({"read"})
+    examples = (
+        {"user": "Which files are here?", "arguments": {"path": "."}},
+        {"user": "What is in the docs folder?", "arguments": {"path": "docs"}},
+    )
+
+    async def call(self, arguments: ListFilesArguments, context: ToolContext) -> ToolOutput:
+        return await to_thread.run_sync(_list, paths_of(context), arguments.path or ".", abandon_on_cancel=True)
+
+    def doing(self, arguments: ListFilesArguments) -> View:
+        return View(title("List", arguments.path or "."))
+
+
+def _list(paths: Paths, path: str) -> ToolOutput:
+    entries = paths.listdir(path, ENTRIES + 1)
+    if not entries:
+        return ToolOutput(f"{path} is empty.", empty=True)
+    lines = [_line(entry) for entry in entries[:ENTRIES]]
+    if len(entries) > ENTRIES:
+        lines.append(f"(There are more than {ENTRIES} entries. Use find_files to search by name.)")
+    return ToolOutput("\n".join(lines))
+
+
+def _line(entry: Entry) -> str:
+    name = printable(entry.name)
+    match entry.kind:
+        case "directory":
+            return f"{name}/"
+        case "link":
+            return f"{name} (link)"
+        case "file":
+            return f"{name} ({size_word(entry.size)})"
+        case _:
+            return f"{name} (special file)"
+
+
+FILES = 500
+
+
+class FindFilesArguments(BaseModel):
+    pattern: str = Field(min_length=1, max_length=500, description="Glob like *.py or src/**/*.md")
+    path: str = Field(default=".", description="Folder to search")
+
+
+class FindFiles(LookupTool):
+    """The `find_files` tool. It skips files that `.gitignore` ignores."""
+
+    name = "find_files"
+    description = "Find files by name with a glob pattern, in all subfolders."
+    arguments = FindFilesArguments
+    effects = frozenset({"read"})
+    examples = (
+        {"user": "Where are the Python files?", "arguments": {"pattern": "*.py"}},
+        {"user": "Is there a README?", "arguments": {"pattern": "README*"}},
+    )
+
+    async def call(self, arguments: FindFilesArguments, context: ToolContext) -> ToolOutput:
+        return await to_thread.run_sync(_find, paths_of(context), arguments, abandon_on_cancel=True)
+
+    def doing(self, arguments: FindFilesArguments) -> View:
+        return View(title("Find", arguments.pattern), "" if arguments.path in ("", ".") else f"in {arguments.path}")
+
+
+def _find(paths: Paths, arguments: FindFilesArguments) -> ToolOutput:
+    base = arguments.path or "."
+    wanted = Glob(arguments.pattern)
+    found: list[str] = []
+    for path, entry in walk(paths, base):
+        if entry.kind != "directory" and wanted(path):
+            found.append(printable(str(PurePosixPath(base) / path)))
+        if len(found) > FILES:
+            return ToolOutput("\n".join([*found[:FILES], f"(There are more than {FILES} files. Narrow the pattern or the path.)"]))
+    return ToolOutput("\n".join(found) or f"No file matches {arguments.pattern!r} in {base!r}.", empty=not found)
+
 
 MATCHES = 200
 TEXT_CHARACTERS = 250
@@ -44,7 +134,10 @@ class SearchFilesArguments(BaseModel):
 
 
 class SearchFiles(LookupTool):
-    """The `search_files` tool. It skips ignored, binary and very large files."""
+    """The `search_files` tool. It skips ignored, binary and very large files.
+
+    It uses ripgrep if it is installed, otherwise Python. The output is the same.
+    """
 
     name = "search_files"
     description = "Search the text of files for a pattern, in all subfolders. Shows file, line number and line."
