@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from moot.config.settings import Settings
-from moot.providers.embedding.loader import load_embedder
+from moot.providers.embedding import load_embedder
 from moot.store import SqliteStore, open_store
 from moot.store.database.connection import sqlite
 from moot.store.search.text import quoted, spaced, tokens

@@ -26,7 +26,7 @@ from moot.config.settings import Settings
 from moot.convert.dialects.openai_chat_stream import OpenAIStream
 from moot.convert.exchanges import Retranslation, translator_of
 from moot.convert.fold import Folder
-from moot.providers.shapes import shape_of
+from moot.providers.http import shape_of
 from moot.store import SqliteStore, open_store
 from moot.types.canonical import JsonObject
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, finish, start

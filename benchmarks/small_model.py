@@ -24,8 +24,7 @@ from moot.config.loader import load
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
 from moot.providers.endpoints.local import Local
-from moot.providers.weights.files import models_folder
-from moot.providers.weights.manifest import DEFAULT
+from moot.providers.weights import DEFAULT, models_folder
 from moot.types.message import is_tool, text_of, text_part, tool_name
 from moot.types.provider import Quirks
 from moot.types.run import Prompt

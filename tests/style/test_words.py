@@ -132,7 +132,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "agents/codex/*",
     ),
     "openrouter": ("convert/dialects/openai_chat.py",),
-    "ollama": ("convert/dialects/ollama.py", "providers/machine.py", "providers/weights/pull.py"),
+    "ollama": ("convert/dialects/ollama.py", "providers/machine.py", "providers/download.py"),
     "google gemini": ("convert/dialects/google*.py", "agents/claude_code/command.py", "guard/protected.py"),
     "lmstudio": (),
     "deepseek": (),
@@ -143,7 +143,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "groq": ("convert/dialects/openai_chat_stream.py",),
     "mistral": (),
     "xai grok": (),
-    "llama xllamacpp qwen smollm huggingface": ("providers/machine.py", "providers/weights/*"),
+    "llama xllamacpp qwen smollm huggingface": ("providers/machine.py", "providers/weights.py", "providers/download.py"),
     "brave tavily searxng": ("tools/builtin/web_search.py",),
 }
 NAMES_ALL = (

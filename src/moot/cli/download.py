@@ -18,17 +18,16 @@ from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.providers.status import TestAnswer, answer_json
 from moot.providers.status import check_model as ask_with
-from moot.providers.weights.files import weights_path
-from moot.providers.weights.manifest import MANIFEST
+from moot.providers.weights import MANIFEST, weights_path
 from moot.types.canonical import JsonObject
 
 if TYPE_CHECKING:
-    from moot.providers.weights.pull import Offer
+    from moot.providers.download import Offer
 
 # import paths, loaded on first use: most runs and the first prompt don't need them
 _CHECK_MACHINE = "moot.providers.machine:check_machine"
 _WRAP = "moot.cli.terminal.prompts.rows:wrap_words"
-_PULL = "moot.providers.weights.pull:pull"
+_PULL = "moot.providers.download:pull"
 
 
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:

@@ -120,8 +120,8 @@ EMBED_SECONDS = 60.0
 EMBED_SHARE = 0.25
 """Maximum fraction of the time to spend on this work."""
 # loaded by path: only semantic search needs them
-_IS_AVAILABLE = "moot.providers.embedding.loader:is_available"
-_LOAD_EMBEDDER = "moot.providers.embedding.loader:load_embedder"
+_IS_AVAILABLE = "moot.providers.embedding:is_available"
+_LOAD_EMBEDDER = "moot.providers.embedding:load_embedder"
 
 
 class EmbeddingModel:

@@ -14,7 +14,7 @@ from moot.config.settings import ProviderSettings
 from moot.errors import MootError, ProviderError
 from moot.providers.machine import check_machine
 from moot.providers.pool import Providers
-from moot.providers.weights.manifest import DEFAULT, find
+from moot.providers.weights import DEFAULT, find
 from moot.types.canonical import JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.context import Choice

@@ -7,7 +7,7 @@ import pytest
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError
 from moot.plugins import DIALECTS
-from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.servers import Custom
 from moot.providers.endpoints.vendors import OpenAI
 from moot.types.message import Message, text_part
 from moot.types.model import Model, ModelId

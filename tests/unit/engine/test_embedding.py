@@ -11,7 +11,7 @@ import pytest
 from moot.config.settings import Settings
 from moot.engine.maintenance import EmbeddingModel, embed_periodically
 from moot.errors import UsageError
-from moot.providers.weights.manifest import EMBEDDING, find_any
+from moot.providers.weights import EMBEDDING, find_any
 from moot.store import open_store
 from moot.types.conversation import Conversation
 from moot.types.message import Message, text_part

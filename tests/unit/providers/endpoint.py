@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from moot.config.settings import ProviderSettings
 from moot.errors import ProviderError
-from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.servers import Custom
 from moot.providers.http import HttpProvider
 from moot.testing.script import Reply
 from moot.testing.scripted import ScriptedServer

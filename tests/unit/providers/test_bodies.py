@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.servers import Custom
 from moot.testing.script import Reply
 from moot.testing.scripted import ScriptedServer
 from unit.providers.endpoint import REQUEST, answered, heard, raw_server

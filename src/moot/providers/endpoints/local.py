@@ -18,8 +18,7 @@ from moot.errors import ProviderError, UsageError
 from moot.guard.processes import Child, child_environment, spawn
 from moot.providers.http import HttpProvider
 from moot.providers.machine import INSTEAD, cannot, check_machine, import_failed
-from moot.providers.weights.files import installed_weights, models_folder, weights_path
-from moot.providers.weights.manifest import DEFAULT, MANIFEST, OVERHEAD, Weights, find
+from moot.providers.weights import DEFAULT, MANIFEST, OVERHEAD, Weights, find, installed_weights, models_folder, weights_path
 from moot.types import canonical
 from moot.types.canonical import JsonObject
 from moot.types.event import Raw

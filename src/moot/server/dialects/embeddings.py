@@ -17,7 +17,7 @@ from starlette.responses import Response
 from moot.convert.history import CHARACTERS
 from moot.errors import UsageError
 from moot.providers.media import embed
-from moot.providers.weights.manifest import EMBEDDING
+from moot.providers.weights import EMBEDDING
 from moot.server.auth import Chatter
 from moot.server.dialects.bodies import EMBEDDINGS_ANSWER, EMBEDDINGS_BODY
 from moot.server.dialects.router import body_of, router_of

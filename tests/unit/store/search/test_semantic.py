@@ -14,7 +14,7 @@ import pytest
 from import_stage import take
 from moot.config.settings import Settings
 from moot.errors import UsageError
-from moot.providers.embedding.e5 import E5
+from moot.providers.e5 import E5
 from moot.store import SqliteStore, open_store
 from moot.store.database.connection import connect
 from moot.store.database.locks import FileLock

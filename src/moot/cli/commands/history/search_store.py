@@ -27,7 +27,7 @@ async def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, 
 
     Raise the same errors as `find_messages`, and UsageError if the embedding model is not installed.
     """
-    embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.embedding.loader:load_embedder"), settings.home)
+    embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.embedding:load_embedder"), settings.home)
     async with await open_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         await _read(store, embedder, time.monotonic() + wait, output)

@@ -33,8 +33,7 @@ from moot.guard.sandbox.probe import find as find_mechanism
 from moot.plugins import PROVIDERS, extensible
 from moot.providers.machine import check_machine
 from moot.providers.pool import Listens, Providers
-from moot.providers.weights.files import installed_weights
-from moot.providers.weights.manifest import DEFAULT, find
+from moot.providers.weights import DEFAULT, find, installed_weights
 from moot.store import open_store
 from moot.store.database.connection import NAME, VERSION, has_wal_reset_bug
 from moot.types.canonical import Json, JsonObject

@@ -1,4 +1,7 @@
-"""Loading of the embedding model for semantic search. Large packages are imported only if the weights are installed."""
+"""Embeddings for semantic search, computed with the model multilingual-e5-small (docs/search.md).
+
+Large packages are imported only if the weights are installed: `e5` needs numpy, which the extra `semantic` installs.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
-from moot.providers.weights.files import weights_path
-from moot.providers.weights.manifest import EMBEDDING, find_any
+from moot.providers.weights import EMBEDDING, find_any, weights_path
 from moot.types.search import Embedder
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -32,7 +34,7 @@ def load_embedder(home: Path) -> Embedder:
         what = f"{weights.title.partition(',')[0]} ({weights.size / 1e6:,.0f} MB)"
         raise UsageError(f"Searching by meaning needs {what}, which is not installed.", fix=f"moot models pull {EMBEDDING}")
     with _one_thread():
-        model = attribute("moot.providers.embedding.e5:E5")
+        model = attribute("moot.providers.e5:E5")
     embedder: Embedder = model(path)
     return embedder
 
