@@ -27,9 +27,8 @@ from pathlib import Path
 from prompt_toolkit.utils import get_cwidth
 
 from moot.cli.commands.chat.browser import COLUMNS
-from moot.cli.terminal.prompts.items import Choice, Item, Scope
+from moot.cli.terminal.prompts.items import Choice, Item, Listing, Scope
 from moot.cli.terminal.prompts.layout import Canvas, View, draw
-from moot.cli.terminal.prompts.numbered_list import Listing
 from moot.config.settings import Settings
 from moot.engine import open_engine
 from moot.types.conversation import Conversation

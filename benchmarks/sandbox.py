@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from moot.guard.processes import output
-from moot.guard.sandbox.probe import problem_of
+from moot.guard.sandbox.mechanisms import problem_of
 from moot.types.sandbox import MECHANISMS, Confinement
 
 PAIRS = 40

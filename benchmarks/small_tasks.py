@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from moot.guard.processes import child_environment, output
-from moot.guard.sandbox.probe import problem_of
+from moot.guard.sandbox.mechanisms import problem_of
 from moot.types.canonical import Json
 from moot.types.sandbox import MECHANISMS, Confinement
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import fork_server
-from moot.guard.sandbox.probe import find
+from moot.guard.sandbox.mechanisms import find
 from moot.types.sandbox import MECHANISMS
 
 ROOT = Path(__file__).resolve().parents[1]

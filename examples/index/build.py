@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.config.agents.files import read_agent
-from moot.skills.document import read_document
+from moot.skills.content import read_document
 
 HERE = Path(__file__).parent
 EPOCH = (1980, 1, 1, 0, 0, 0)

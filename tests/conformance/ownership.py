@@ -12,7 +12,6 @@ from conformance.stores import frame, prompt
 from moot.imports.arrivals import encode_arrival
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
-from moot.types.compaction import Compaction
 from moot.types.conversation import Conversation, Project
 from moot.types.cron import Due, Job
 from moot.types.exchange import Exchange, ExchangeOptions
@@ -26,6 +25,7 @@ from moot.types.search import SemanticQuery
 from moot.types.share import NewShare, Share, SharedPage
 from moot.types.store import Accepted, Ask, InboxItem, OpenExchange, OwnerStore, Store
 from moot.types.task import Author, Task
+from moot.types.tree import Compaction
 
 WORD = "heliotrope"
 KEY = "channel:room"

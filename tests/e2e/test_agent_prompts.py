@@ -13,7 +13,7 @@ import pytest
 from moot.config.settings import Models
 from moot.config.trust import trust_file
 from moot.convert.dialects.small_model_prompt import tokens
-from moot.features.agents.sources import definition_tokens
+from moot.features.agents import definition_tokens
 from moot.testing.script import Reply
 from moot.tools.catalogue import tools_for
 from moot.types.agent import Agent

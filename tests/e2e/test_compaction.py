@@ -17,13 +17,13 @@ from moot.runtime.history import compact
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent, HistorySettings
-from moot.types.compaction import Compaction
 from moot.types.conversation import Conversation
 from moot.types.hooks import CommandHook
 from moot.types.ids import new_id
 from moot.types.maintenance import Secret
 from moot.types.message import Message, text_of, text_part
 from moot.types.store import Store
+from moot.types.tree import Compaction
 
 pytestmark = pytest.mark.anyio
 

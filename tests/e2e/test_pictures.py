@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from moot.convert.files.head import Head, head_of
+from moot.convert.files.media_types import Head, head_of
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.canonical import Json

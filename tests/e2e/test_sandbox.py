@@ -15,7 +15,7 @@ from moot.cli.commands.maintenance import doctor
 from moot.commands import CommandContext, built_in
 from moot.config.settings import Permissions, Rule, SandboxSettings, Settings
 from moot.errors import Refused, UsageError
-from moot.guard.sandbox.probe import find
+from moot.guard.sandbox.mechanisms import find
 from moot.guard.worktrees import create
 from moot.runtime.approvals.answers import rule_on_edited
 from moot.runtime.approvals.sandbox import OTHER_USERS, OUTSIDE, UNCONFINED, confine, find_mechanism, rule_on_call

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from moot.guard.sandbox import probe
+from moot.guard.sandbox import mechanisms
 from moot.types.sandbox import MECHANISMS
 
-probe._problems.update(dict.fromkeys(MECHANISMS, "forbidden"))
+mechanisms._problems.update(dict.fromkeys(MECHANISMS, "forbidden"))
 
 
 def test_home_is_empty():

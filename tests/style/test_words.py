@@ -119,7 +119,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "config/agents/claude_code.py",
         "guard/protected.py",
         "providers/machine.py",
-        "agents/prompt/guidance.py",  # the name of a file
+        "agents/prompt.py",  # the name of a file
         "skills/roots.py",  # the table of folders
     ),
     "codex": ("agents/codex/*", "cli/commands/history/export.py", "guard/protected.py"),

@@ -8,8 +8,8 @@ from dataclasses import replace
 from moot.convert.fold import in_history
 from moot.convert.history import estimate, history_tokens
 from moot.types.canonical import Json, dumps
-from moot.types.compaction import Compaction
 from moot.types.message import Message, Part, is_settled, is_tool, plan_of, text_part, tool_name
+from moot.types.tree import Compaction
 
 _HEAD = (
     "[Summary of the earlier part of this conversation, written by a model to save space. It is not a new request, and nothing in it is a "

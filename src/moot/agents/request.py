@@ -13,8 +13,7 @@ from anyio import to_thread
 
 from moot.agents.window import offered, request_messages
 from moot.convert.files.attachments import kind_of, prompt_text
-from moot.convert.files.head import Head, head_of
-from moot.convert.files.sounds import SOUND_BYTES, sound_type
+from moot.convert.files.media_types import SOUND_BYTES, Head, head_of, sound_type
 from moot.errors import MootError, Refused, UsageError
 from moot.plugins import Registry
 from moot.types import chunk

@@ -36,7 +36,7 @@ NEW_WORKTREE = "+"
 """The value of `--worktree` without a name."""
 
 
-WORKTREE = "moot.cli.context.worktree:worktree_folder"
+WORKTREE = "moot.cli.commands.worktrees:worktree_folder"
 """Import path, loaded on first use, because few prompts need a worktree."""
 
 

@@ -21,10 +21,9 @@ from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import check_new, find_conversation, open_watched, purged
 from moot.cli.context.output import Out
 from moot.cli.context.references import copied, in_folder
-from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
+from moot.cli.models import ensure_model, needs_main_model, provide_weights
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, RunFlags, ShowFlags, run_settings
-from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, UsageError

@@ -14,8 +14,7 @@ from moot.config.cache import Memory
 from moot.config.effects import without_effect
 from moot.config.home import KEY_VARIABLES, home_of, read_text, stamp_of
 from moot.config.hooks import CHECK_SECTIONS, command_hooks, file_checks
-from moot.config.plugins.installed import has_plugins, plugin_notes, plugins_stamp, used_plugins
-from moot.config.plugins.layer import agents_layer, secrets_in, with_plugins
+from moot.config.plugins.installed import agents_layer, has_plugins, plugin_notes, plugins_stamp, secrets_in, used_plugins, with_plugins
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
 from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate_root, merge, place_of, plain_configuration

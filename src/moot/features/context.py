@@ -16,10 +16,10 @@ from moot.runtime.history import compact, stored_history
 from moot.runtime.setup import DEFAULT_CONTEXT, confined_conversation, find_agent, load_project_agents, step_setup
 from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
-from moot.types.compaction import Compaction
 from moot.types.conversation import Conversation
 from moot.types.message import Message, is_tool, text_part
 from moot.types.run import Prompt, Run
+from moot.types.tree import Compaction
 
 BAR = 20
 """Length of the bar that shows how full the context is, in characters."""

@@ -60,10 +60,10 @@ from moot.formats.kit.json import json_value, parse_json, read_document
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, reasoning, step, tool_call
 from moot.formats.kit.steps import approximate, output_text
 from moot.types.canonical import JsonObject, dumps
-from moot.types.compaction import PART, TITLE, summary_lines
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Message, Part, Role, is_settled, is_tool, sub_agent_words, text_of, text_part, tool_name
 from moot.types.part_tree import Nested, nest
+from moot.types.tree import PART, TITLE, summary_lines
 
 _WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
 _SUMMARY = f"<summary>{TITLE}</summary>"

@@ -16,8 +16,7 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 from moot.guard.commands.coverage import depends_on_folder
-from moot.guard.commands.piece import ELSEWHERE, Piece
-from moot.guard.commands.wrappers import inner
+from moot.guard.commands.wrappers import ELSEWHERE, Piece, inner
 
 MAX_CHARACTERS = 10_000
 MAX_PIECES = 50

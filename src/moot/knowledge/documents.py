@@ -116,7 +116,7 @@ class DocumentReader:
     async def _confinement(self, scratch: Path) -> Confinement | None:
         """Return the sandbox of the worker. Raise Refused if the configuration requires a sandbox and none works."""
         settings = self._settings()
-        found = await attribute("moot.guard.sandbox.probe:find")(self._mechanisms())
+        found = await attribute("moot.guard.sandbox.mechanisms:find")(self._mechanisms())
         if found.mechanism is None:
             if settings.sandbox.required:
                 raise Refused(

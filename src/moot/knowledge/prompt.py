@@ -10,7 +10,7 @@ from moot.errors import MootError, NotFound
 from moot.guard.hidden import spelled_out, warning_of
 from moot.guard.paths import Stamp, stamp
 from moot.tools.memory import INDEX, Memory, memory_folders
-from moot.types.memory import MemoryFolder
+from moot.types.knowledge import MemoryFolder
 from moot.types.prompt import PromptContext
 
 INDEX_LINES = 200

@@ -18,8 +18,7 @@ from moot.config.home import Stamp
 from moot.config.plugins.installed import check_unchanged
 from moot.errors import MootError, ProviderError, Refused, UsageError
 from moot.mcp.accepted import Accepted, AcceptedTools
-from moot.mcp.logins import LoginFile, has_key
-from moot.mcp.pending_logins import PendingLogins
+from moot.mcp.logins import LoginFile, PendingLogins, has_key
 from moot.plugins.registry import attribute
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject

@@ -21,12 +21,12 @@ from moot.runtime.setup import DEFAULT_CONTEXT, find_agent
 from moot.types import chunk
 from moot.types.canonical import JsonObject, loads
 from moot.types.chunk import Chunk
-from moot.types.compaction import Compaction
 from moot.types.crash import point
 from moot.types.message import Message, Part, Role, is_tool, text_part, unanswered
 from moot.types.model import ModelSettings
 from moot.types.run import RunRequest
 from moot.types.store import OwnerStore, Store
+from moot.types.tree import Compaction
 
 _BEFORE_COMPACTION = "moot.runtime.hooks.events:before_compaction"
 """Loaded by path, because most configurations have no hooks."""

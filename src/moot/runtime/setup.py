@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from moot.agents.known import agent_named, available_agents, fallback_agents, fallback_models, presence_of
-from moot.agents.prompt.parts import system_prompt
+from moot.agents.prompt import system_prompt
 from moot.config.agents.builtin import LOCAL
 from moot.config.agents.project import is_current, project_agents
 from moot.config.plugins.installed import has_plugins, used_plugins

@@ -7,8 +7,8 @@ from pathlib import Path
 from moot.config.changes import with_front_matter
 from moot.config.home import lock_file, read_text, write_atomically
 from moot.errors import ConfigError, UsageError
+from moot.skills.content import DESCRIPTION_CHARACTERS, is_name, read_document
 from moot.skills.decisions import accept
-from moot.skills.document import DESCRIPTION_CHARACTERS, is_name, read_document
 from moot.skills.library import find_skill
 from moot.skills.roots import FOLDER
 from moot.types.skill import SKILL_FILE, Skill

@@ -15,9 +15,8 @@ from moot.config.home import lock_file
 from moot.config.plugins.content import SKIPPED, Files, digest_of, digest_of_files
 from moot.errors import NotFound, Refused, UsageError
 from moot.guard.urls import Policy
-from moot.skills.content import FILE_BYTES
+from moot.skills.content import FILE_BYTES, hidden_findings, is_name, read_document
 from moot.skills.decisions import decide, key_of
-from moot.skills.document import hidden_findings, is_name, read_document
 from moot.skills.market import content_of, entry_named, fetched, read_indexes
 from moot.skills.package import (
     ARCHIVE_BYTES,

@@ -24,7 +24,7 @@ from moot.config.plugins.content import BYTES, DEPTH, FILES, PROGRAMS, SKIPPED, 
 from moot.errors import NotFound, Refused, UsageError
 from moot.guard.processes import Output, child_environment, output
 from moot.guard.urls import literal_address, public_addresses
-from moot.skills.document import is_name, read_document
+from moot.skills.content import is_name, read_document
 from moot.types.skill import SKILL_FILE
 
 ARCHIVE_BYTES = 64 << 20

@@ -31,9 +31,8 @@ from moot.config.plugins.installed import (
 from moot.config.plugins.layout import PARTS, Plugin, data_folder, manifest_of, read_json, read_plugin, with_folder
 from moot.errors import ConfigError, NotFound, Refused, UsageError
 from moot.plugins.registry import hint
-from moot.skills.content import FILE_BYTES
+from moot.skills.content import FILE_BYTES, hidden_findings, read_document
 from moot.skills.decisions import forget_below
-from moot.skills.document import hidden_findings, read_document
 from moot.skills.installation import inside, read_package
 from moot.skills.package import commit_of, read_commit, text_of, write_files
 from moot.types.canonical import Json, JsonObject, dumps

@@ -16,7 +16,7 @@ from moot.errors import NotFound, Refused, UsageError
 from moot.guard.hidden import hidden_characters, hidden_comments
 from moot.guard.paths import Entry, Paths
 from moot.guard.roots import Roots, enter
-from moot.types.memory import MemoryFile, MemoryFolder, MemoryMatch, MemorySearch
+from moot.types.knowledge import MemoryFile, MemoryFolder, MemoryMatch, MemorySearch
 
 INDEX = "MEMORY.md"
 """Name of the file in each folder whose start is included in the system prompt."""

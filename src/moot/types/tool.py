@@ -12,15 +12,14 @@ from moot.types.approval import Effect
 from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
 from moot.types.command_tool import Check
-from moot.types.memory import MemoryFolder
+from moot.types.knowledge import MemoryFolder
 from moot.types.message import Part
 from moot.types.model import ModelRole
 from moot.types.sandbox import Access, Confinement
 
-if TYPE_CHECKING:  # a run without tool calls doesn't import pydantic
+if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from moot.types.administration import Administration
     from moot.types.children import Children
     from moot.types.cron import Jobs
     from moot.types.knowledge import KnowledgeSearch
@@ -28,6 +27,7 @@ if TYPE_CHECKING:  # a run without tool calls doesn't import pydantic
     from moot.types.search import HistorySearch
     from moot.types.skill import SkillAccess
     from moot.types.task import ProjectTasks
+
 
 T = TypeVar("T")
 
@@ -296,3 +296,31 @@ class NeedsModel(Protocol):
 
     model_type: ModelRole | None
     """Type of the model; None = no model is needed."""
+
+
+class Administration(Protocol):
+    """The configuration, for runs of the local user. Changes never give more rights than the run has.
+
+    All methods raise Refused for runs of other users.
+    """
+
+    async def read(self, key: str) -> Json:
+        """Return the value at a dotted key, including defaults, with secrets masked. An empty key returns the whole configuration.
+
+        Raise NotFound if there is no such key.
+        """
+        ...
+
+    async def change(self, key: str, value: Json) -> Json:
+        """Set a key in the user's file and return the previous value.
+
+        Raise Refused if the key may not be changed, UsageError for an invalid value.
+        """
+        ...
+
+    async def create_agent(self, name: str, values: JsonObject) -> str:
+        """Write a new agent to moot's home and return the path of its file.
+
+        Raise Refused if the agent would get a right that the run lacks, UsageError for an invalid definition.
+        """
+        ...

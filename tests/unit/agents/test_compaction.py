@@ -9,8 +9,8 @@ import pytest
 
 from moot.agents.compaction import RECENT, first_kept, latest_plan, pieces, shorten_outputs, summary_message
 from moot.agents.window import fitted, off_loop
-from moot.types.compaction import Compaction
 from moot.types.message import Message, Part, Role, text_of, text_part
+from moot.types.tree import Compaction
 
 LONG = "a line of output\n" * 100
 

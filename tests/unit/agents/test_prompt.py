@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import plugin_site
-from moot.agents.prompt.guidance import LIMIT, guidance_paths, guidance_text, read_guidance
-from moot.agents.prompt.parts import prompt_parts, system_prompt
+from moot.agents.prompt import LIMIT, guidance_paths, guidance_text, prompt_parts, read_guidance, system_prompt
 from moot.config.agents.builtin import LOCAL
 from moot.convert.dialects.small_model_prompt import tokens
 from moot.guard.terminal import mark_invisible

@@ -9,8 +9,8 @@ from moot.agents.compaction import summary_message
 from moot.agents.window import fitted, in_request, with_references
 from moot.convert.files.attachments import facts_of, local_file
 from moot.convert.history import history_tokens
-from moot.types.compaction import Compaction
 from moot.types.message import Message, Part, text_part
+from moot.types.tree import Compaction
 
 NAMES = st.sampled_from(["a.py", "b.py"])
 CONTENTS = st.sampled_from(["x" * 400, "y" * 400, "z" * 4_000])

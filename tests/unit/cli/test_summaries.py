@@ -7,8 +7,8 @@ from dataclasses import replace
 from moot.cli.repl.branch import ShownBranch
 from moot.cli.repl.scrollback import Scrollback
 from moot.cli.terminal.look import Look
-from moot.types.compaction import Compaction
 from moot.types.message import Message, text_part
+from moot.types.tree import Compaction
 
 TEXT = "\n".join(f"fact {number}" for number in range(9))
 

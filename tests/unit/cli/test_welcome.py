@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.terminal.text import width_of
-from moot.cli.welcome.discovery import Discovery, Offer
-from moot.cli.welcome.screen import is_key, number_names, render, vendor_of
+from moot.cli.welcome import Discovery, Offer, is_key, number_names, render, vendor_of
 from moot.config.home import KEY_VARIABLES
 from moot.config.settings import Settings
 from moot.providers.pool import Providers

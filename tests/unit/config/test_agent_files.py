@@ -18,7 +18,7 @@ from moot.config.schema import AgentPart
 from moot.config.settings import Settings
 from moot.config.trust import revoke_trust, trust_file
 from moot.errors import ConfigError, UsageError
-from moot.features.agents.files import change_agent, copy_agent
+from moot.features.agents import change_agent, copy_agent
 
 REVIEWER = """---
 description: Reviews changes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from moot.convert.agents.codex import CodexAppServer, State, call_id
 from moot.convert.agents.codex_calls import unwrap_shell
-from moot.convert.agents.codex_exec import CodexExec
+from moot.convert.agents.headless import CodexExec
 from moot.convert.fold import fold_parts
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ended, Ending, ExchangeOptions

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from moot.convert.files.copies import fit_image
-from moot.convert.files.head import Head, head_of
+from moot.convert.files.media_types import Head, head_of
 from moot.errors import Refused
 from moot.types.model import ImageLimits
 

@@ -12,7 +12,7 @@ import pytest
 
 from lanes import missing
 from moot.guard.processes import Output, child_environment, output
-from moot.guard.sandbox.probe import find
+from moot.guard.sandbox.mechanisms import find
 from moot.types.sandbox import MECHANISMS, Confinement, Mechanism
 
 SECRET = "correct-horse-battery"

@@ -124,7 +124,7 @@ async def test_what_cannot_be_indexed_is_named(
     assert await found_in(library, "below") == [("x.txt", "line 1")] and "deep" not in await problems(source)
     monkeypatch.setattr("moot.knowledge.library.FILES", 1)
     assert "more than 1 files" in (await problems(source))["papers"]
-    monkeypatch.setattr("moot.knowledge.library.CHUNKS", 1)
+    monkeypatch.setattr("moot.knowledge.library.MAX_CHUNKS", 1)
     (tmp_path / "long.txt").write_text("# One\nx\n# Two\ny\n")
     long = await library.add(tmp_path / "long.txt")
     assert "only its first" in (await problems(long))["long.txt"]

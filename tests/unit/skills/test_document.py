@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.skills.document import read_document
+from moot.skills.content import read_document
 from moot.types.skill import SkillText
 
 HEAD = "---\nname: pdf\ndescription: Fill in forms.\n"

@@ -12,10 +12,9 @@ from moot.config.plugins.content import FILES, digest_of
 from moot.config.settings import Settings
 from moot.config.trust import trust_content
 from moot.errors import NotFound, Refused
-from moot.skills.catalogue import skills_like
 from moot.skills.content import copy_to, read_file
 from moot.skills.decisions import FILE, accept, decisions, mark_used, set_scripts, set_use
-from moot.skills.library import find_skill, find_skills, select
+from moot.skills.library import find_skill, find_skills, select, skills_like
 from moot.skills.prompt import ENABLED_CHARACTERS, LIST_CHARACTERS, bounded, offer
 from moot.skills.selection import prepare, selected
 from moot.types.agent import Agent

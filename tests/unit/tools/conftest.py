@@ -14,7 +14,7 @@ from moot.errors import NotFound
 from moot.types.blob import Blob
 from moot.types.canonical import Json, JsonObject
 from moot.types.command_tool import Check
-from moot.types.memory import MemoryFolder
+from moot.types.knowledge import MemoryFolder
 from moot.types.tool import Question
 
 

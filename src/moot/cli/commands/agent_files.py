@@ -14,12 +14,12 @@ from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.output import Out
-from moot.cli.edits.files import edit_checked
+from moot.cli.terminal.prompts.editor import edit_checked
 from moot.config.agents.files import FOLDER, SUFFIX
 from moot.config.changes import checked, create_agent, new_path, write_agent
 from moot.config.home import home_of, lock_file
 from moot.errors import ConfigError, Refused, UsageError
-from moot.features.agents.files import change_agent, copy_agent, delete_agent, stored_path
+from moot.features.agents import change_agent, copy_agent, delete_agent, stored_path
 from moot.guard.hidden import warning_of
 from moot.skills.market import content_of, entry_named, read_indexes
 from moot.types.canonical import Json, JsonObject

@@ -18,9 +18,9 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import opened
 from moot.cli.context.output import Out
-from moot.cli.download import embedded_json, fetch, print_embedded, try_model
+from moot.cli.models import embedded_json, fetch, print_embedded, try_model
 from moot.cli.options import Timeout, seconds
-from moot.cli.welcome.screen import choose as choose_model
+from moot.cli.welcome import choose as choose_model
 from moot.config.agents.files import NAME
 from moot.config.changes import set_value
 from moot.config.home import home_of
@@ -29,7 +29,7 @@ from moot.config.settings import Settings
 from moot.convert.serialization import agent_json, model_json
 from moot.engine import open_engine
 from moot.errors import ConfigError, ProviderError, UsageError
-from moot.features.agents.sources import prompt_preview, source_of
+from moot.features.agents import prompt_preview, source_of
 from moot.plugins import AGENTS
 from moot.plugins.registry import hint
 from moot.providers.pool import Providers

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from anyio import to_thread
 
-from moot.agents.prompt.guidance import guidance_paths
+from moot.agents.prompt import guidance_paths
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import format_bytes, moment, plural, print_table
 from moot.cli.console.output import Output
@@ -21,7 +21,7 @@ from moot.errors import MootError, NeedsApproval, NotFound, Refused, UsageError
 from moot.guard.hidden import hidden_characters, hidden_comments, spelled_out, warning_of
 from moot.tools.memory import FILE_BYTES, INDEX, Memory, all_folders
 from moot.types.canonical import Json, JsonObject
-from moot.types.memory import MemoryFile
+from moot.types.knowledge import MemoryFile
 
 Name = Annotated[str, Parameter(metavar="NAME", help="Memory file, such as home/MEMORY.md, agents/reviewer/MEMORY.md or project/notes.md.")]
 

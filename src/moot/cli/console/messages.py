@@ -14,12 +14,12 @@ from moot.errors import UsageError
 from moot.features.compactions import with_summaries
 from moot.plugins import Registry
 from moot.types.canonical import Json, dumps, loads_exact
-from moot.types.compaction import TITLE, summary_lines
 from moot.types.conversation import Conversation
 from moot.types.hooks import hook_label
 from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name, transcript_line
 from moot.types.part_tree import Nested, nest
 from moot.types.store import Store
+from moot.types.tree import TITLE, summary_lines
 
 
 async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:

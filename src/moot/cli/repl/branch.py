@@ -9,9 +9,9 @@ from typing import Protocol
 from moot.convert.files.attachments import typed_text
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
-from moot.types.compaction import summaries_of
 from moot.types.message import Message, Part, text_of
 from moot.types.store import InboxItem
+from moot.types.tree import summaries_of
 
 _QUOTED = 60
 """Maximum number of characters of a prompt quoted in a notice."""

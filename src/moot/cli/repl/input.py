@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from moot.agents.known import agent_named
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import apply
-from moot.cli.download import provide_weights, wants_weights
+from moot.cli.models import provide_weights, wants_weights
 from moot.cli.repl.branch import QueuedPrompt
 from moot.cli.repl.conversation import InteractiveConversation
 from moot.cli.repl.programs import ShellCommand, copy_with_program

@@ -14,9 +14,9 @@ from moot.cli.console.lines import debugging, write_notes
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import open_watched, purged
+from moot.cli.models import ensure_model, needs_main_model
 from moot.cli.terminal.foreground import Foreground, foreground
 from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
-from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.commands import CommandContext, RunOverrides
 from moot.engine.submissions import copy_of
 from moot.features.settings import allow_folders

@@ -17,11 +17,11 @@ from moot.convert.serialization import describe_origin
 from moot.errors import MootError
 from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
-from moot.types.compaction import summaries_of
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.run import Run
+from moot.types.tree import summaries_of
 
 if TYPE_CHECKING:
     from moot.cli.transcript.run import Transcript

@@ -14,7 +14,6 @@ from moot.cli.transcript.tool_cards import Folded
 from moot.convert.files.attachments import label_of
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
-from moot.types.compaction import PART, summary_lines
 from moot.types.event import Event
 from moot.types.message import (
     Message,
@@ -30,6 +29,7 @@ from moot.types.message import (
     wait_end,
 )
 from moot.types.part_tree import linked, parent_call
+from moot.types.tree import PART, summary_lines
 
 _REMEMBERED = 100
 """Number of most recent folded outputs to keep, so that they can be shown in full."""

@@ -10,7 +10,7 @@ from moot.cli.terminal.styles import BOLD, DIM, ITALIC, Line, Style
 from moot.cli.terminal.text import Wrap, expanded, width_of, wrapped, wrapped_hard
 from moot.cli.transcript.tool_cards import Call, Folded, elapsed, spinner
 from moot.plugins import Registry
-from moot.types.compaction import TITLE
+from moot.types.tree import TITLE
 
 if TYPE_CHECKING:
     from moot.cli.transcript.markdown import Markdown

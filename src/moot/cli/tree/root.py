@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from moot.cli.tree.chat import CHAT
-from moot.cli.tree.connections import CHANNELS, COMMANDS, MCP, TOKENS, WEBHOOKS
-from moot.cli.tree.cron import CRON
-from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
+from moot.cli.tree.extensions import CHANNELS, COMMANDS, MCP, PLUGINS, SKILLS, TOKENS, WEBHOOKS
 from moot.cli.tree.nodes import Group, command
-from moot.cli.tree.skills import PLUGINS, SKILLS
-from moot.cli.tree.tasks import TASKS, WORKTREES
+from moot.cli.tree.work import CHAT, CRON, KNOWLEDGE, MEMORY, TASKS, WORKTREES
 
 PROJECTS = Group(
     "Manage projects: folders of conversations with shared context and rules.",
@@ -339,7 +335,7 @@ TREE = Group(
             ("moot purge 0193a4", "moot purge --deleted --dry-run", "moot purge --before 2025-01-31 --yes", "moot purge --expired"),
         ),
         "scan": command(
-            "commands.maintenance.scan:scan",
+            "commands.maintenance.purge:scan",
             "Search all stored data for secrets such as API keys and passwords.",
             ("moot scan", "moot scan 1 --places", "moot scan --agent codex --since 30d", "moot scan --all --json"),
             details="Secrets are printed masked. The exit code is 1 if any are found. Remove them with 'moot redact --finding'.",

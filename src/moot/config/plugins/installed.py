@@ -1,25 +1,33 @@
-"""Installed plugins: the file `plugins/plugins.json` in moot's home, and a folder for each plugin, `plugins/NAME/HASH/`.
+"""Installed plugins, and their agents, hooks and MCP servers as part of the configuration.
 
-An entry in the file records the decision to use exactly this content. A folder without an entry is not used, so an interrupted
-installation has no effect. If a plugin's files change afterwards, the whole plugin is disabled until a person accepts it again.
+The file `plugins/plugins.json` in moot's home lists the plugins, and each has a folder, `plugins/NAME/HASH/`. An entry in the file records
+the decision to use exactly this content. A folder without an entry is not used, so an interrupted installation has no effect. If a plugin's
+files change afterwards, the whole plugin is disabled until a person accepts it again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from moot.config.agents.files import LAYER, PLUGIN_FIELDS, Parse, agent_file
 from moot.config.home import Stamp, lock_file, read_text, stamp_of, write_atomically
 from moot.config.plugins.content import digest_of_files, entries, parents_of, read_all, stamps_of
 from moot.config.plugins.layout import Plugin, data_folder, is_name, read_plugin
+from moot.config.tree import Node, Place, from_json, interpolate, plain
 from moot.errors import ConfigError, MootError, NotFound, Refused
 from moot.plugins.registry import hint
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject, dumps, empty, loads_object
+from moot.types.hooks import CommandHook, HookEvent
+
+if TYPE_CHECKING:
+    from moot.config.settings import Settings
+
 
 FOLDER = "plugins"
 FILE = "plugins.json"
@@ -248,4 +256,68 @@ def _decision(value: Mapping[str, Json]) -> Decision | None:
         source if isinstance(source, dict) else {},
         value.get("enabled") is True,
         tuple(map(str, left)) if isinstance(left, list) else (),
+    )
+
+
+def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> Node:
+    """Return the agents of plugins, named `PLUGIN:AGENT`, as a layer of the configuration. Raise ConfigError if an agent is invalid.
+
+    Parts without an equivalent were already shown when the plugin was installed.
+    """
+    place = Place(LAYER, "plugins")
+    files = [agent for plugin in plugins for agent in plugin.agents]
+    agents = {file.name: agent_file(file.path, file.text, foreign=True, parse=parse, known=PLUGIN_FIELDS).node for file in files}
+    return Node({"agents": Node(agents, place)} if agents else {}, Place("default", ""))
+
+
+def with_plugins(settings: Settings, plugins: Sequence[Plugin], environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+    """Return the settings with the hooks and MCP servers of plugins added after the user's own, and notes.
+
+    A server whose environment variables are not set is disabled.
+    """
+    hooks: dict[HookEvent, tuple[CommandHook, ...]] = dict(settings.hooks)
+    servers: dict[str, McpServer] = {}
+    notes: list[str] = []
+    for plugin in plugins:
+        for event, hook in plugin.hooks:
+            hooks[event] = (*hooks.get(event, ()), hook)
+        for server in plugin.servers:
+            if server.name in servers:
+                why = f"The plugin {servers[server.name].plugin!r} has a server of the same name. Remove one of them."
+                notes.append(f"The MCP server {server.name!r} of the plugin {plugin.name!r} is not used. {why}")
+                continue
+            servers[server.name], problem = _resolved(server, environ)
+            notes += [problem] if problem else []
+    return replace(settings, hooks=hooks, mcp={**servers, **settings.mcp}), notes
+
+
+def secrets_in(settings: Settings) -> JsonObject:
+    """Return the values of plugins' MCP servers that may be secret, in the same structure as in the configuration."""
+    servers = [server for server in settings.mcp.values() if server.plugin]
+    return {"mcp": {server.name: {"env": {**server.env}, "headers": {**server.headers}} for server in servers}}
+
+
+def _resolved(server: McpServer, environ: Mapping[str, str]) -> tuple[McpServer, str]:
+    """Replace references to environment variables in a server. Return the server, and the reason why it can't be used (empty if it can)."""
+    facts: JsonObject = {
+        "command": server.command,
+        "args": list[Json](server.args),
+        "env": {**server.env},
+        "url": server.url,
+        "headers": {**server.headers},
+    }
+    try:
+        found = cast("JsonObject", plain(interpolate(from_json(facts, Place("user", f"plugin {server.plugin}")), environ)))
+    except ConfigError as error:
+        return replace(server, enabled=False, problem=error.message), f"The MCP server {server.name!r} is disabled: {error.message}"
+    return (
+        replace(
+            server,
+            command=str(found["command"]),
+            args=tuple(cast("list[str]", found["args"])),
+            env=cast("dict[str, str]", found["env"]),
+            url=str(found["url"]),
+            headers=cast("dict[str, str]", found["headers"]),
+        ),
+        "",
     )

@@ -1,12 +1,16 @@
-"""Translators for the output of headless agents: `gemini -o stream-json` and `opencode run --format json`."""
+"""Translators for the output of headless agents: `gemini -o stream-json`, `opencode run --format json` and `codex exec --json`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from moot.convert.agents.acp_calls import message_of, usage_of
-from moot.convert.vendor import as_object, as_text, count, failure, nano_dollars
+from moot.convert.agents.codex import Line, State, close
+from moot.convert.agents.codex_calls import camel, failure_of
+from moot.convert.agents.codex_calls import usage_of as codex_usage_of
+from moot.convert.vendor import as_list, as_object, as_text, count, failure, nano_dollars, plan_of
 from moot.convert.writer import Parts, Spoken, Writer, begin, free_id
+from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import FINISH_REASONS, FINISH_STEP, START_STEP, Chunk, data, tool_error, tool_output
 from moot.types.event import Raw
@@ -262,3 +266,83 @@ def _counted(state: OpencodeState, part: JsonObject) -> OpencodeState:
     usage = Usage.from_json(state.usage or {}) + usage_of({"usage": counted})
     known = state.cost if cost is None else (state.cost or 0) + cost
     return state._replace(usage=usage.to_json(), cost=known, reason=as_text(part.get("reason")))
+
+
+_TYPES = {"collabToolCall": "collabAgentToolCall"}
+_TALK = frozenset({"agentMessage", "reasoning"})
+_STATES = {"in_progress": "inProgress"}
+
+
+class CodexExec:
+    """Translator for `codex exec --json`: complete items without deltas, with names in snake_case.
+
+    The end of a model call is not marked, so text or reasoning after a tool call starts the next model call. Tokens are reported once, at
+    the end of the turn. In a resumed session, they include earlier turns, so the usage stays unknown.
+    """
+
+    name = "codex-exec"
+    version = 2
+    """Version 2 reports a call as failed if it was declined without asking the user."""
+
+    def open(self, options: ExchangeOptions) -> State:
+        facts: JsonObject = {"resumed": True} if options.extra.get("resumed") is True else {}
+        return State(options.prefix, options.tool_call_ids, facts=facts)
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        try:
+            event = canonical.loads(raw)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            return (state._replace(lost=state.lost + 1) if raw.strip() else state), ()
+        line = Line(state)
+        _take(line, event)
+        return line.state, tuple(line.chunks)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return close(state._replace(facts={name: value for name, value in state.facts.items() if name != "resumed"}), ended)
+
+
+def _take(line: Line, event: JsonObject) -> None:
+    item = _item(as_object(event.get("item")))
+    match event.get("type"):
+        case "thread.started":
+            line.know(session_id=as_text(event.get("thread_id")))
+        case "item.started":
+            _step(line, item)
+            line.started(item)
+        case "item.updated" | "item.completed" if item.get("type") == "todoList":
+            steps = map(as_object, as_list(item.get("items")))
+            items: list[Json] = [{**step, "status": "completed" if step.get("completed") is True else ""} for step in steps]
+            line.chunks.append(data("plan", plan_of(items, "text"), id="plan"))
+        case "item.completed":
+            _step(line, item)
+            line.completed(item)
+            line.state = line.state._replace(counted=line.state.counted or (line.state.step and item.get("type") not in _TALK))
+        case "turn.completed":
+            if not line.state.facts.get("resumed"):
+                line.add(codex_usage_of(as_object(event.get("usage"))))
+            line.over("completed", None)
+        case "turn.failed":
+            line.over("failed", failure_of(as_object(event.get("error"))))
+        case "error":
+            line.state = line.state._replace(error=failure_of(event).to_json())
+        case _:
+            pass
+
+
+def _step(line: Line, item: JsonObject) -> None:
+    """Let a tool call continue the open step. Only text or reasoning after a call's output starts the next step."""
+    if item.get("type") not in _TALK and line.state.step:
+        line.state = line.state._replace(counted=False)
+
+
+def _item(item: JsonObject) -> JsonObject:
+    """Return the item with the field names of the app-server."""
+    fields: JsonObject = {camel(name): value for name, value in item.items()}
+    kind = camel(as_text(item.get("type")))
+    fields["type"] = _TYPES.get(kind, kind)
+    status = as_text(item.get("status"))
+    if status:
+        fields["status"] = _STATES.get(status, status)
+    return fields

@@ -199,20 +199,6 @@ def proof_of(piece: Part | Chunk) -> tuple[str, str]:
     return "", ""
 
 
-def join_changes(changes: Iterable[Change]) -> tuple[Piece, ...]:
-    """Return the pieces that a stream of changes produces."""
-    pieces: list[Piece] = []
-    for change in changes:
-        match change.what:
-            case "open":
-                pieces.append(change.piece)
-            case "add":
-                pieces[change.at] = pieces[change.at]._replace(text=pieces[change.at].text + change.text)
-            case "close":
-                pieces[change.at] = pieces[change.at]._replace(proof=change.piece.proof)
-    return tuple(pieces)
-
-
 @dataclass(frozen=True, slots=True)
 class Digests:
     """The digests of a history."""

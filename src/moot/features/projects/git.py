@@ -6,6 +6,7 @@ Staging and committing run filters and hooks, as the user's own `git` would.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,12 @@ from typing import Literal, TypeAlias
 
 from anyio import to_thread
 
-from moot.errors import Refused, UsageError
+from moot.errors import Refused, StoreError, UsageError
 from moot.guard.processes import Output, child_environment, output
 from moot.guard.terminal import clean
+from moot.types.store import OwnerStore
+
+log = logging.getLogger("moot.projects")
 
 LONGEST = 64 * 1024
 """Maximum number of bytes to read from a file in `.git`, except from the list of packed references."""
@@ -349,3 +353,30 @@ def _status_of(text: str, prefix: str) -> GitStatus:
 def _below(path: str, prefix: str) -> str:
     """Return a path relative to the project's folder, or `./` for the folder itself."""
     return path[len(prefix) :] or "./" if path.startswith(prefix) else os.path.relpath(path, prefix)
+
+
+async def place_conversations(holdings: OwnerStore) -> None:
+    """Determine the repository of each conversation that has a folder but no repository yet."""
+    folders = await holdings.projects.unplaced()
+    if not folders:
+        return
+    home = Path.home()
+    found = await to_thread.run_sync(lambda: {folder: repository_of(folder, home) for folder in folders})
+    try:
+        await holdings.projects.place(found)
+    except StoreError as error:  # such as a full disk: the statistics can still be read
+        log.warning("the repositories of conversations can't be stored: %s", error)
+
+
+def repository_of(folder: str, home: Path) -> str:
+    """Return the main checkout of the repository that contains a folder, or the folder itself if it is not in a repository.
+
+    If the folder, such as a worktree, has been deleted, its closest existing parent is used. A repository directly in the user's home
+    folder is ignored, because it usually contains only settings.
+    """
+    path = Path(folder)
+    if not path.is_absolute():
+        return folder
+    existing = next((above for above in (path, *path.parents) if above.is_dir()), None)
+    found = main_checkout(existing) if existing is not None else None
+    return folder if found is None or found in (home, *home.parents) else str(found)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
-from moot.convert.files.sounds import FORMATS, attached_sound
+from moot.convert.files.media_types import FORMATS, attached_sound
 from moot.errors import NotFound, UsageError
 from moot.guard.paths import Paths
 from moot.guard.roots import folders

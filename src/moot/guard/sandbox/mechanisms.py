@@ -1,4 +1,4 @@
-"""Wrapping of a command line, so that the command starts in a sandbox."""
+"""The sandbox mechanisms: which of them work on this machine, and wrapping a command line, so that the command starts in a sandbox."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import os
 import resource
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from moot.errors import Refused
+from moot.guard.processes import output
 from moot.guard.sandbox.mounts import Mount, hidden_paths, is_below, is_private_home, plan
 from moot.guard.sandbox.protected import create_branch_folders, real_paths
 from moot.types.sandbox import Confinement, Mechanism
@@ -124,3 +128,51 @@ _WRAPPERS: Mapping[Mechanism, Callable[[Sequence[str], Confinement, Mapping[str,
     "namespaces": _namespaces,
     "landlock": _landlock,
 }
+
+
+_PROBE_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first mechanism that works, and the reasons why earlier ones don't."""
+
+    mechanism: Mechanism | None
+    missing: tuple[str, ...] = ()
+    """The reason why each mechanism that was tried earlier can't be used."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.mechanism in ("bubblewrap", "namespaces")
+
+
+async def problem_of(mechanism: Mechanism) -> str:
+    """Run a command that does nothing in a sandbox. Return why it failed, or an empty string."""
+    if not program(mechanism):
+        return "not installed" if mechanism == "bubblewrap" else "available on Linux only"
+    with tempfile.TemporaryDirectory(prefix="moot-") as name:
+        folder = Path(name)
+        (folder / "work").mkdir()
+        confinement = Confinement(mechanism, folder / "work", (folder / "work",), folder)
+        try:
+            done = await output(["/bin/sh", "-c", "exit 0"], cwd=folder, sandbox=confinement, timeout=_PROBE_SECONDS)
+        except Refused as error:
+            return error.message
+    words = done.stderr.decode(errors="replace").strip().splitlines()
+    return "" if done.code == 0 else words[-1] if words else f"it failed with exit code {done.code}"
+
+
+_problems: dict[Mechanism, str] = {}
+"""Problems of the mechanisms tried in this process; empty for one that works."""
+
+
+async def find(candidates: Sequence[Mechanism]) -> Found:
+    """Return the first candidate that works on this machine. Each mechanism is tried once per process."""
+    missing: list[str] = []
+    for mechanism in candidates:
+        if mechanism not in _problems:
+            _problems[mechanism] = await problem_of(mechanism)
+        if not _problems[mechanism]:
+            return Found(mechanism, tuple(missing))
+        missing.append(f"{mechanism}: {_problems[mechanism]}")
+    return Found(None, tuple(missing))

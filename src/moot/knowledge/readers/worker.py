@@ -19,14 +19,7 @@ CHARACTERS = 8_000_000
 UNPACKED_BYTES = 300 << 20
 ENTRIES = 10_000
 
-_READERS = {
-    "docx": "moot.knowledge.readers.docx:read",
-    "epub": "moot.knowledge.readers.html:read_book",
-    "html": "moot.knowledge.readers.html:read",
-    "pdf": "moot.knowledge.readers.pdf:read",
-    "pptx": "moot.knowledge.readers.pptx:read",
-    "xlsx": "moot.knowledge.readers.xlsx:read",
-}
+_READERS = {name: f"moot.knowledge.readers.{name}:read" for name in ("docx", "epub", "html", "pdf", "pptx", "xlsx")}
 
 
 def main() -> None:

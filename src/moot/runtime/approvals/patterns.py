@@ -10,8 +10,17 @@ from fnmatch import fnmatchcase
 from urllib.parse import unquote, urlsplit
 
 from moot.guard.commands.coverage import covers, forms, git_globals, is_harmless, is_known, width
-from moot.guard.commands.piece import ELSEWHERE, Piece, spelled
-from moot.guard.commands.wrappers import hides, is_destructive, may_run_text, reads_commands, runs_file, runs_others
+from moot.guard.commands.wrappers import (
+    ELSEWHERE,
+    Piece,
+    hides,
+    is_destructive,
+    may_run_text,
+    reads_commands,
+    runs_file,
+    runs_others,
+    spelled,
+)
 
 EVERYTHING = "*"
 

@@ -11,8 +11,7 @@ from typing import Protocol
 
 from moot.config.settings import Permissions, Rule
 from moot.guard.commands.coverage import is_harmless
-from moot.guard.commands.piece import Piece
-from moot.guard.commands.wrappers import hides, is_destructive
+from moot.guard.commands.wrappers import Piece, hides, is_destructive
 from moot.guard.protected import may_name_one, protection
 from moot.plugins import Registry
 from moot.runtime.approvals import patterns

@@ -40,7 +40,7 @@ class Found(Protocol):
 
 async def find_mechanism(runtime: Runtime) -> Found:
     """Return the sandbox mechanism to use. The first call in a process tests the available ones."""
-    find = cast("Callable[[Sequence[Mechanism]], Awaitable[Found]]", attribute("moot.guard.sandbox.probe:find"))
+    find = cast("Callable[[Sequence[Mechanism]], Awaitable[Found]]", attribute("moot.guard.sandbox.mechanisms:find"))
     return await find(runtime.mechanisms)
 
 

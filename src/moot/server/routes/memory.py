@@ -19,8 +19,7 @@ from moot.server.problems import Problem
 from moot.server.resources import IfMatch, Limit, check_match, etag_of, tagged
 from moot.server.state import CurrentServer, Server
 from moot.tools.memory import FILE_BYTES, Memory, all_folders, memory_folders
-from moot.types.knowledge import IndexedDocument, KnowledgeHit, KnowledgeScope, Source, knowledge_folders
-from moot.types.memory import MemoryFile
+from moot.types.knowledge import IndexedDocument, KnowledgeHit, KnowledgeScope, MemoryFile, Source, knowledge_folders
 
 router = Router(prefix="/api/memory", tags=["memory"])
 

@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import BeforeValidator
 
 from moot.config.schedules import zone_of
-from moot.features.projects.repositories import place_conversations
+from moot.features.projects.git import place_conversations
 from moot.runtime.approvals.budgets import budget_states
 from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out

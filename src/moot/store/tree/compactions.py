@@ -13,8 +13,8 @@ from moot.store.database.transaction import Transaction
 from moot.store.log.messages import check_message, is_behind
 from moot.store.rows import plain_or_damaged
 from moot.types.canonical import dumps
-from moot.types.compaction import Compaction
 from moot.types.event import Event
+from moot.types.tree import Compaction
 
 _COLUMNS = "through, summary, plan, exchange, seq, at"
 

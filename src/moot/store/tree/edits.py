@@ -24,13 +24,12 @@ from moot.store.tree import compactions
 from moot.store.tree.branches import branch_rows, nodes, withheld
 from moot.store.tree.conversations import new_conversation
 from moot.types.canonical import Json, JsonObject
-from moot.types.compaction import Compaction
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.hooks import WITHHELD
 from moot.types.ids import new_id
 from moot.types.message import Message, Part, unanswered
-from moot.types.tree import Continuation, Node, copy_key
+from moot.types.tree import Compaction, Continuation, Node, copy_key
 
 _MARK = re.compile(r" \(fork(?: \d+)?\)$")
 _ENDED = frozenset({"finished", "failed", "cancelled"})

@@ -7,7 +7,7 @@ from contextlib import suppress
 import anyio.to_thread
 from pydantic import BaseModel, Field
 
-from moot.convert.files.sounds import FORMATS, SOUND_BYTES, sound_type
+from moot.convert.files.media_types import FORMATS, SOUND_BYTES, sound_type
 from moot.errors import MootError, NotFound, Refused
 from moot.guard.paths import Paths
 from moot.tools import texts

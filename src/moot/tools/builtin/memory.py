@@ -11,7 +11,7 @@ from moot.errors import UsageError
 from moot.guard.hidden import spelled_out, warning_of
 from moot.tools.basics import BaseTool, count, size_word, title
 from moot.tools.memory import FILE_BYTES, Memory
-from moot.types.memory import MemoryFile
+from moot.types.knowledge import MemoryFile
 from moot.types.tool import ToolContext, ToolOutput, View
 
 

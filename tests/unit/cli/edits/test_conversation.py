@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.edits.document import entry_of, parts_of
-from moot.cli.edits.edit import Revision, render_conversation, revision
+from moot.cli.commands.chat.document import entry_of, parts_of
+from moot.cli.commands.chat.edit import Revision, render_conversation, revision
 from moot.errors import UsageError
 from moot.types.message import Message, Part, text_of, text_part
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.edits.document import Block, Entry, Fixed, Text, parse, parse_blocks, render, render_blocks
+from moot.cli.commands.chat.document import Block, Entry, Fixed, Text, parse, parse_blocks, render, render_blocks
 from moot.errors import UsageError
 
 _TRICKY = ["\n", "<!-- moot", "\\", " -->", "<!-- moot user -->", "<!-- moot 1 user a -->", "<!-- moot text -->", "<!-- moot = x -->"]

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.terminal.prompts.items import Item
-from moot.cli.terminal.prompts.numbered_list import Listing, PageLoader, fold, matcher
+from moot.cli.terminal.prompts.items import Item, Listing, PageLoader, fold, matcher
 
 
 def items(*titles: str) -> list[Item]:

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Scope
+from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Listing, Scope
 from moot.cli.terminal.prompts.layout import Canvas, Line, View, column_widths, draw, truncate
-from moot.cli.terminal.prompts.numbered_list import Listing
 
 COLUMNS = (
     Column("AGE", 6, right=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from moot.convert.callers.chat import ChatAnswer, chat_completion
 from moot.convert.callers.messages import MessagesAnswer, message_answer
-from moot.convert.callers.pieces import Outcome, PieceReader, join_changes, pieces_of
+from moot.convert.callers.pieces import Change, Outcome, Piece, PieceReader, pieces_of
 from moot.convert.callers.responses import Head, ResponsesAnswer, response_answer
 from moot.convert.fold import fold_parts
 from moot.types.canonical import dumps
@@ -21,6 +22,20 @@ from moot.types.usage import Usage
 
 THEIRS = {"weather", "clock"}
 USAGE = Usage(input=10, output=4, cache_read=3, reasoning=1)
+
+
+def join_changes(changes: Iterable[Change]) -> tuple[Piece, ...]:
+    """Return the pieces that a stream of changes produces."""
+    pieces: list[Piece] = []
+    for change in changes:
+        match change.what:
+            case "open":
+                pieces.append(change.piece)
+            case "add":
+                pieces[change.at] = pieces[change.at]._replace(text=pieces[change.at].text + change.text)
+            case "close":
+                pieces[change.at] = pieces[change.at]._replace(proof=change.piece.proof)
+    return tuple(pieces)
 
 
 def theirs(name: str) -> bool:

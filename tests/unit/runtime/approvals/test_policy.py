@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.config.settings import Permissions, Rule
-from moot.guard.commands.piece import spelled
+from moot.guard.commands.wrappers import spelled
 from moot.runtime.approvals.policy import decide
 from moot.tools.builtin.delegate import Delegate
 from moot.tools.builtin.fetch_url import FetchUrl

@@ -15,9 +15,8 @@ from moot.cli.console.format import age
 from moot.cli.console.lines import Lines
 from moot.cli.context.configuration import configured, here
 from moot.cli.terminal.prompts.first_frame import Frame, Keyboard
-from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Items, Scope
+from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Items, Listing, Scope
 from moot.cli.terminal.prompts.layout import View, moves_cursor
-from moot.cli.terminal.prompts.numbered_list import Listing
 from moot.config.loader import Loaded
 from moot.convert.serialization import describe_cost, status_of
 from moot.plugins.registry import attribute

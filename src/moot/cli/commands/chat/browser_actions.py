@@ -7,9 +7,9 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
+from moot.cli.commands.chat.edit import EditOptions, edit_message, edit_whole, pick_message
 from moot.cli.console.messages import print_messages, say_head, with_edits
 from moot.cli.console.output import Output
-from moot.cli.edits.edit import EditOptions, edit_message, edit_whole, pick_message
 from moot.cli.terminal.prompts.plain import ask_line, confirm
 from moot.engine import Engine
 from moot.guard.terminal import clean

@@ -10,7 +10,7 @@ from moot.cli.context.output import Out
 from moot.cli.options import Which
 from moot.errors import NotFound
 from moot.features.context import compact_conversation, context_report
-from moot.types.compaction import Compaction
+from moot.types.tree import Compaction
 
 
 async def context(

@@ -21,7 +21,7 @@ from moot.config.schedules import local_zone, zone_of
 from moot.config.tree import place_of
 from moot.convert.serialization import describe_cost
 from moot.engine import Engine
-from moot.features.projects.repositories import place_conversations
+from moot.features.projects.git import place_conversations
 from moot.runtime.approvals.budgets import budget_states
 from moot.types.budget import BudgetState
 from moot.types.canonical import Json, JsonObject

@@ -11,7 +11,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.lines import write_notes
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.output import Out
-from moot.cli.edits.files import edit_checked
+from moot.cli.terminal.prompts.editor import edit_checked
 from moot.config.changes import check_text, set_value
 from moot.config.commands import file_commands
 from moot.config.document import parse_value

@@ -29,7 +29,7 @@ from moot.config.plugins.installed import plugin_notes, used_plugins
 from moot.config.settings import ProviderSettings, Settings
 from moot.engine.locks import live_owners
 from moot.errors import ConfigError, MootError
-from moot.guard.sandbox.probe import find as find_mechanism
+from moot.guard.sandbox.mechanisms import find as find_mechanism
 from moot.plugins import PROVIDERS, extensible
 from moot.providers.machine import check_machine
 from moot.providers.pool import Listens, Providers

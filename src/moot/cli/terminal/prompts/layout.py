@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from moot.cli.terminal.prompts.items import Choice, Column
-from moot.cli.terminal.prompts.numbered_list import Listing
+from moot.cli.terminal.prompts.items import Choice, Column, Listing
 from moot.guard.terminal import clean
 
 Piece: TypeAlias = tuple[str, str]

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.first_frame import Frame
-from moot.cli.terminal.prompts.items import Action, Choice, Column, Items, Picked, Scope
+from moot.cli.terminal.prompts.items import Action, Choice, Column, Items, Listing, PageLoader, Picked, Scope
 from moot.cli.terminal.prompts.layout import moves_cursor, one_line, speaks_unicode
-from moot.cli.terminal.prompts.numbered_list import Listing, PageLoader
 from moot.cli.terminal.prompts.plain import ask_line
 from moot.errors import UsageError
 from moot.plugins.registry import attribute

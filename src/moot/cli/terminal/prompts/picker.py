@@ -18,9 +18,8 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.application import InlineApplication, bind, fragments
 from moot.cli.terminal.prompts.first_frame import Frame
-from moot.cli.terminal.prompts.items import Choice, Picked
+from moot.cli.terminal.prompts.items import Choice, Listing, PageLoader, Picked
 from moot.cli.terminal.prompts.layout import Canvas, View, draw, filter_line, one_line, visible_rows
-from moot.cli.terminal.prompts.numbered_list import Listing, PageLoader
 
 LONGEST_FILTER = 200
 _SEARCHED = 2000

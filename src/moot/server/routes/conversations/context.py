@@ -15,7 +15,7 @@ from moot.server.credentials import Caller
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import check_references, conversation_of
 from moot.server.state import CurrentServer
-from moot.types.compaction import Compaction
+from moot.types.tree import Compaction
 
 _LONGEST = 200_000
 """Maximum number of characters in an edited summary."""

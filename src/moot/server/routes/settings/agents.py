@@ -16,8 +16,7 @@ from moot.config.home import read_text
 from moot.convert.serialization import agent_json
 from moot.engine.submissions import default_directory
 from moot.errors import NotFound
-from moot.features.agents.files import Check, change_agent, copy_agent, delete_agent
-from moot.features.agents.sources import Source, prompt_preview, source_of
+from moot.features.agents import Check, Source, change_agent, copy_agent, delete_agent, prompt_preview, source_of
 from moot.plugins.registry import hint
 from moot.runtime.setup import confined_conversation, load_project_agents
 from moot.server.auth import Operator, Reader, Router

@@ -19,12 +19,10 @@ from moot.server.models import In, ListOut, Out, ShownPath
 from moot.server.problems import Problem
 from moot.server.state import CurrentServer, Server
 from moot.skills import editor
-from moot.skills.catalogue import skill_json, skills_like
-from moot.skills.content import check_files
+from moot.skills.content import check_files, is_name
 from moot.skills.decisions import accept, set_scripts, set_use
-from moot.skills.document import is_name
 from moot.skills.installation import Candidate, install, read_entry, read_source, remove
-from moot.skills.library import find_skill, find_skills
+from moot.skills.library import find_skill, find_skills, skill_json, skills_like
 from moot.skills.market import Entry, matching, read_indexes
 from moot.skills.roots import FOLDER
 from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillPlace, SkillStatus, SkillUse

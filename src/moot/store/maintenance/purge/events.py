@@ -18,9 +18,9 @@ from moot.store.rows import EXCHANGE, exchange_of, parse_stored, parse_stored_ob
 from moot.store.search.indexer import unindex
 from moot.types.canonical import JsonObject, dumps, loads
 from moot.types.chunk import Chunk
-from moot.types.compaction import Compaction
 from moot.types.exchange import row_digest
 from moot.types.maintenance import REDACTION_MARK
+from moot.types.tree import Compaction
 
 _DELTAS = {"text-delta": ("id", "delta"), "reasoning-delta": ("id", "delta"), "tool-input-delta": ("toolCallId", "inputTextDelta")}
 """Delta chunks, with the field that identifies the text and the field with the delta."""

@@ -18,11 +18,11 @@ from moot.store.rows import EXCHANGE, MESSAGE, exchange_of, parse_stored, parse_
 from moot.store.tree.compactions import compactions
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
-from moot.types.compaction import Compaction
 from moot.types.event import Event
 from moot.types.exchange import FAILED_BY_MOOT, Ending, Exchange, converter_of
 from moot.types.message import Part
 from moot.types.run import TERMINAL
+from moot.types.tree import Compaction
 from moot.types.verify import Damage, DamageKind, Receipt, Translators
 
 T = TypeVar("T")

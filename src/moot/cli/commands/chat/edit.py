@@ -1,4 +1,4 @@
-"""`moot chat edit`: edit a message or a whole conversation in the user's editor."""
+"""`moot chat edit`: edit a message or a whole conversation in the user's editor. The original is kept on another branch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Annotated, cast, get_args
 import anyio.to_thread
 
 from moot.cli.arguments.signatures import Parameter
+from moot.cli.commands.chat.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.console.format import moment
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import copied, find_message, in_folder
-from moot.cli.edits.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import make_show, prepare_models, with_references

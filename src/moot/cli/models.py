@@ -1,4 +1,7 @@
-"""Download the weights of embedded models, and make test calls to models."""
+"""The models that a run needs: ask for a main model if none is configured, download weights, and make test calls.
+
+This module imports little, because many commands call it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from moot.cli.console.format import format_bytes, print_table
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.plain import confirm
+from moot.config.loader import Loader
 from moot.config.settings import Settings
 from moot.errors import MootError, UsageError
 from moot.plugins.registry import attribute
@@ -23,6 +27,37 @@ from moot.types.canonical import JsonObject
 
 if TYPE_CHECKING:
     from moot.providers.download import Offer
+
+
+_CHOOSE = "moot.cli.welcome:choose"
+_AGENT_CALLED = "moot.agents.known:agent_named"
+
+
+async def ensure_model(loader: Loader, output: Output, *, yes: bool = False) -> None:
+    """Ask for a main model if none is configured and there is a terminal, then reload the configuration.
+
+    If `yes` is True, choose the first available model without asking, and download it if needed.
+    Then errors of the test call are not caught.
+    """
+    loaded = loader.current
+    asks = output.attended and output.stderr_terminal and not skip_file(loaded.settings).exists()
+    if not loaded.settings.models.main and (yes or asks):
+        await attribute(_CHOOSE)(loaded, output, yes=yes)
+        loader.reload()
+
+
+def needs_main_model(settings: Settings, agent: str | None, model: str | None) -> bool:
+    """Return True if a new conversation would use the main model and none is configured."""
+    if settings.models.main or model not in (None, "", "main"):
+        return False
+    named = attribute(_AGENT_CALLED)(settings, agent or "default")
+    return named is not None and named.agent_type == "moot" and named.model in ("", "main")
+
+
+def skip_file(settings: Settings) -> Path:
+    """Return the path of the marker file, which exists if the user wants to choose a model later."""
+    return settings.home / "state" / "model-later"
+
 
 # import paths, loaded on first use: most runs and the first prompt don't need them
 _CHECK_MACHINE = "moot.providers.machine:check_machine"

@@ -1,1 +1,0 @@
-"""The system prompt of a step, made of named parts."""
