@@ -17,12 +17,12 @@ from moot.errors import StoreError as StoreError
 from moot.errors import StoreFull as StoreFull
 from moot.errors import StoreTooNew as StoreTooNew
 from moot.errors import UsageError as UsageError
-from moot.library.conversations import Conversations as Conversations
 from moot.library.live import LiveRun as LiveRun
+from moot.library.moot import Conversations as Conversations
 from moot.library.moot import Moot as Moot
+from moot.library.names import open as open
+from moot.library.names import run_sync as run_sync
 from moot.library.options import Asked as Asked
-from moot.library.startup import open as open
-from moot.library.startup import run_sync as run_sync
 from moot.types.approval import Answer as Answer
 from moot.types.approval import Approval as Approval
 from moot.types.conversation import Conversation as Conversation

@@ -14,12 +14,12 @@ from conformance.ownership import EMPTY, KEY, ORIGIN, PARTS, REFUSED, UNNAMED, W
 from conformance.stores import end, prompt
 from moot.errors import Busy, LimitReached, MootError, NotFound
 from moot.store.database.connection import connect
-from moot.types.budget import Spending, SpendingQuery
 from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, Project
 from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.imports import Imports, Recording
 from moot.types.knowledge import Knowledge
+from moot.types.limits import Spending, SpendingQuery
 from moot.types.message import Message, text_of, text_part
 from moot.types.search import Search, SemanticSearch
 from moot.types.stats import Counts, Stats

@@ -20,9 +20,8 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
-from moot.types.budget import Budget, Spending, SpendingQuery
 from moot.types.conversation import Project
-from moot.types.limits import Limits
+from moot.types.limits import Budget, Limits, Spending, SpendingQuery
 from moot.types.message import note_of, text_of, text_part
 from moot.types.run import Prompt, Run
 from moot.types.webhook import Subscription

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from moot.agents.compaction import summary_message
+from moot.agents.window import summary_message
 from moot.config.settings import Models
 from moot.errors import Busy, Refused
 from moot.features.replays.rerun import rerun

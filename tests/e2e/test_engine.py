@@ -17,8 +17,8 @@ import pytest
 from conformance import services
 from e2e.conftest import Stage
 from e2e.orphans import orphan, reach
+from moot.agents.journal import Position
 from moot.agents.model_call import converse
-from moot.agents.position import Position
 from moot.agents.request import Request
 from moot.config.settings import Permissions
 from moot.engine import open_engine

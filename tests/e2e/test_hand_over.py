@@ -13,7 +13,7 @@ import pytest
 
 from e2e.cli_process import MootProcess
 from moot import testing
-from moot.agents.position import locate
+from moot.agents.journal import locate
 from moot.features.replays.rerun import rerun
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall

@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 
 from moot.errors import NotFound
 from moot.types import chunk
-from moot.types.budget import NEARLY, Budget, BudgetState
 from moot.types.chunk import Chunk
-from moot.types.limits import Limits
+from moot.types.limits import NEARLY, Budget, BudgetState, Limits
 from moot.types.message import Part
 from moot.types.store import Store, WarnBudget
 

@@ -9,8 +9,7 @@ from itertools import groupby
 
 import anyio
 
-from moot.agents.journal import kill_noted
-from moot.agents.position import Call
+from moot.agents.journal import Call, kill_noted
 from moot.convert.vendor import as_object
 from moot.errors import MootError, StoreError
 from moot.tools.schema import rule_name_of, subject_of, validated

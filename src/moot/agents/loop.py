@@ -7,18 +7,16 @@ from collections.abc import Sequence
 
 from moot.agents.budgets import limit_budgets, warning
 from moot.agents.calls import run_calls
-from moot.agents.journal import Timing, answer_metadata, take_steers
+from moot.agents.journal import HANDED, Attempt, Position, Timing, answer_metadata, locate, take_steers
 from moot.agents.model_call import answer
-from moot.agents.position import HANDED, Attempt, Position, locate
 from moot.types import chunk
-from moot.types.budget import BudgetState, Spending
 from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Ending, Failure
 from moot.types.hooks import STOPPED
-from moot.types.limits import Limits
+from moot.types.limits import BudgetState, Limits, Spending
 from moot.types.message import is_tool
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.tool import Tool

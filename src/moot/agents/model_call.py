@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from moot.agents.position import Attempt, Position, note
+from moot.agents.journal import Attempt, Position, note
 from moot.agents.request import Request, build
 from moot.convert.exchanges import close_open
 from moot.errors import ProviderError

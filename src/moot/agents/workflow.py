@@ -17,8 +17,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from moot.agents.calls import UNKNOWN, UNKNOWN_REPEATED, run_call
-from moot.agents.journal import take_steers
-from moot.agents.position import Call
+from moot.agents.journal import Call, take_steers
 from moot.convert.history import output_text
 from moot.convert.vendor import as_list
 from moot.errors import MootError, Refused, StoreError

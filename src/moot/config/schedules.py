@@ -10,8 +10,8 @@ from cronsim import CronSim, CronSimError
 from tzlocal import get_localzone_name
 
 from moot.errors import UsageError
-from moot.types.budget import Period
 from moot.types.cron import Job
+from moot.types.limits import Period
 
 MANY = 1000
 """Maximum number of missed times to count."""

@@ -10,13 +10,12 @@ from typing import Any, Literal, TypeAlias, cast
 from moot.config.hooks import command_hooks, file_checks, run_hooks
 from moot.plugins.registry import attribute
 from moot.types.agent import Agent, HistorySettings, McpServer, Mode, PromptSettings
-from moot.types.budget import Budget
 from moot.types.canonical import JsonObject, empty
 from moot.types.command import CommandDefinition
 from moot.types.command_tool import Check, CommandTool, schema_of
 from moot.types.cron import Job
 from moot.types.hooks import CommandHook, HookEvent
-from moot.types.limits import Limits, Retention, RetentionRule
+from moot.types.limits import Budget, Limits, Retention, RetentionRule
 from moot.types.task import TaskWatcher
 from moot.types.webhook import WEBHOOK_EVENTS, WebhookEvent
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moot.agents.compaction import is_summary
 from moot.agents.request import Files, body_of
-from moot.agents.window import fitted, in_request, off_loop, offered, room_for_history, tool_tokens
+from moot.agents.window import fitted, in_request, is_summary, off_loop, offered, room_for_history, tool_tokens
 from moot.convert.history import CHARACTERS, estimate, history_tokens
 from moot.engine import Engine
 from moot.errors import UsageError

@@ -63,7 +63,9 @@ from moot.types.canonical import JsonObject, dumps
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Message, Part, Role, is_settled, is_tool, sub_agent_words, text_of, text_part, tool_name
 from moot.types.part_tree import Nested, nest
-from moot.types.tree import PART, TITLE, summary_lines
+from moot.types.tree import COMPACTION_PART as PART
+from moot.types.tree import SUMMARY_TITLE as TITLE
+from moot.types.tree import summary_lines
 
 _WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
 _SUMMARY = f"<summary>{TITLE}</summary>"

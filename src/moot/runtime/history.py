@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from moot.agents.compaction import first_kept, latest_plan, pieces, shorten_outputs, summary_message
 from moot.agents.outside.prompts import with_history
-from moot.agents.window import off_loop, sent_tokens
+from moot.agents.window import first_kept, latest_plan, off_loop, pieces, sent_tokens, shorten_outputs, summary_message
 from moot.convert.history import CHARACTERS, estimate, for_model, history_tokens
 from moot.convert.vendor import as_list, as_object
 from moot.errors import Busy, MootError, ProviderError, Refused, StoreError

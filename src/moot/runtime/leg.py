@@ -43,7 +43,6 @@ from moot.tools.memory import memory_folders
 from moot.types import chunk
 from moot.types.agent import Agent, Mode
 from moot.types.approval import Answer, Approval
-from moot.types.budget import QUESTION
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import Result, StepSetup, Unknown, Verdict
 from moot.types.conversation import DEFAULT_PROJECT, Project
@@ -51,7 +50,7 @@ from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.hooks import HookAnswer
 from moot.types.knowledge import KnowledgeScope, knowledge_folders
-from moot.types.limits import Limits
+from moot.types.limits import QUESTION, Limits
 from moot.types.message import Message
 from moot.types.model import ModelRole
 from moot.types.run import Run, RunRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Literal, Protocol, TypeAlias
 
-from moot.types.budget import Spending, SpendingQuery
+from moot.types.limits import Spending, SpendingQuery
 from moot.types.windows import UsageWindows
 
 Grouping: TypeAlias = Literal["hour", "day", "week", "month", "hour-of-day", "model", "agent", "project", "host", "tool", "error"]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval, Grants
 from moot.types.blob import Blobs, StagedBlobs
-from moot.types.budget import Period
 from moot.types.canonical import Json, JsonObject
 from moot.types.channel import ChannelAnswers
 from moot.types.conversation import Conversation, Conversations, Project, Projects
 from moot.types.cron import Due, JobStore
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure, Purpose
+from moot.types.limits import Period
 from moot.types.message import Message, MessageStatus, Part
 from moot.types.run import Awaits, OnBusy, Run, RunStatus
 from moot.types.share import Shares

@@ -133,17 +133,17 @@ class Tree(Protocol):
         ...
 
 
-OPERATION = "compact"
+COMPACT_OPERATION = "compact"
 """`op` of the `tree` events that record, change and withdraw summaries."""
 
-PART = "data-compaction"
+COMPACTION_PART = "data-compaction"
 """Type of the part that shows a summary."""
-TITLE = "Summary of the messages above"
+SUMMARY_TITLE = "Summary of the messages above"
 
 
 def summaries_of(message: Message) -> tuple[Part, ...]:
     """Return the message's parts that show a summary."""
-    return tuple(part for part in message.parts if part.get("type") == PART)
+    return tuple(part for part in message.parts if part.get("type") == COMPACTION_PART)
 
 
 def summary_lines(part: Part) -> list[str]:
@@ -173,7 +173,7 @@ class Compaction:
     def to_body(self) -> JsonObject:
         """Return the body of the event that records the compaction."""
         plan: JsonObject = {"plan": self.plan} if self.plan else {}
-        return {"op": OPERATION, "through": self.through, "summary": self.summary, **plan, "exchange": self.exchange}
+        return {"op": COMPACT_OPERATION, "through": self.through, "summary": self.summary, **plan, "exchange": self.exchange}
 
     def to_json(self) -> JsonObject:
         return {
@@ -187,12 +187,12 @@ class Compaction:
 
     def to_part(self) -> Part:
         """Return the part that shows the summary at the end of its message. The part is never stored."""
-        return {"type": PART, "id": f"compaction-{self.seq}", "data": self.to_json()}
+        return {"type": COMPACTION_PART, "id": f"compaction-{self.seq}", "data": self.to_json()}
 
     @staticmethod
     def of_body(body: JsonObject, seq: int = 0, at: int = 0) -> Compaction | None:
         """Return the compaction in the body of a `tree` event; None for other operations."""
-        if body.get("op") != OPERATION or not isinstance(body.get("through"), str):
+        if body.get("op") != COMPACT_OPERATION or not isinstance(body.get("through"), str):
             return None
         exchange = body.get("exchange")
         texts = str(body.get("through")), str(body.get("summary") or ""), str(body.get("plan") or "")

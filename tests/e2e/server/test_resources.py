@@ -18,9 +18,8 @@ from moot.guard.worktrees import create
 from moot.store.database.connection import connect
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
-from moot.types.budget import Budget
 from moot.types.command_tool import CommandTool, schema_of
-from moot.types.limits import Limits
+from moot.types.limits import Budget, Limits
 
 pytestmark = pytest.mark.anyio
 

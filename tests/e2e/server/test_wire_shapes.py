@@ -19,7 +19,7 @@ import pytest
 from e2e.server.conftest import LiveServer
 from e2e.server.http_calls import Json, began, ended, got, said, sent
 from moot.testing.script import Reply, ToolCall
-from moot.types.budget import Budget
+from moot.types.limits import Budget
 
 pytestmark = pytest.mark.anyio
 

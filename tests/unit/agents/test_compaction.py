@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.agents.compaction import RECENT, first_kept, latest_plan, pieces, shorten_outputs, summary_message
-from moot.agents.window import fitted, off_loop
+from moot.agents.window import RECENT, first_kept, fitted, latest_plan, off_loop, pieces, shorten_outputs, summary_message
 from moot.types.message import Message, Part, Role, text_of, text_part
 from moot.types.tree import Compaction
 

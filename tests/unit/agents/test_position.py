@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moot.agents.journal import HANDED, Call, Position, locate, signature
 from moot.agents.loop import over_limit
-from moot.agents.position import HANDED, Call, Position, locate, signature
 from moot.convert.exchanges import totals
 from moot.types import chunk
 from moot.types.canonical import JsonObject

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import plugin_site
-from moot.agents.prompt import LIMIT, guidance_paths, guidance_text, prompt_parts, read_guidance, system_prompt
+from moot.agents.prompt import GUIDANCE_LIMIT, guidance_paths, guidance_text, prompt_parts, read_guidance, system_prompt
 from moot.config.agents.builtin import LOCAL
 from moot.convert.dialects.small_model_prompt import tokens
 from moot.guard.terminal import mark_invisible
@@ -105,10 +105,10 @@ def test_files_apply_from_the_repository_down_and_the_nearest_is_last(tmp_path: 
 
 def test_over_the_size_limit_the_outermost_file_is_cut_first_and_marked(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    write(tmp_path / "AGENTS.md", "f" * LIMIT)
+    write(tmp_path / "AGENTS.md", "f" * GUIDANCE_LIMIT)
     write(tmp_path / "sub" / "AGENTS.md", "n" * 1000)
     far, near = read_guidance(guidance_paths(str(tmp_path / "sub")))
-    assert (len(far.text), far.cut, len(near.text), near.cut) == (LIMIT - 1000, True, 1000, False)
+    assert (len(far.text), far.cut, len(near.text), near.cut) == (GUIDANCE_LIMIT - 1000, True, 1000, False)
     assert "limited to 32 KiB" in guidance_text([far, near])
 
 

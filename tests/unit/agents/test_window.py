@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.agents.compaction import summary_message
-from moot.agents.window import fitted, in_request, with_references
+from moot.agents.window import fitted, in_request, summary_message, with_references
 from moot.convert.files.attachments import facts_of, local_file
 from moot.convert.history import history_tokens
 from moot.types.message import Message, Part, text_part

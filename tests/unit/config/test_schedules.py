@@ -10,8 +10,8 @@ import pytest
 
 from moot.config.schedules import MANY, check_schedule, last_until, next_after, period_of
 from moot.errors import UsageError
-from moot.types.budget import Period
 from moot.types.cron import Job
+from moot.types.limits import Period
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -15,9 +15,9 @@ from moot.store.lookup import conversation_by
 from moot.store.runs import SqliteRunReader
 from moot.store.stats.reports import AnswerStats
 from moot.store.tree.lists import ListFilter, choices, page
-from moot.types.budget import Spending, SpendingQuery
 from moot.types.conversation import Conversation, ListChoices
 from moot.types.ids import new_id
+from moot.types.limits import Spending, SpendingQuery
 from moot.types.run import OPEN, STARTED, RunStatus
 from moot.types.usage import Usage
 

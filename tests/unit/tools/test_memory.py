@@ -17,7 +17,7 @@ import pytest
 
 from moot.errors import MootError, NotFound, Refused
 from moot.knowledge.prompt import INDEX_LINES, prompt_part
-from moot.tools.builtin.memory import MemoryArguments, MemoryTool
+from moot.tools.builtin.knowledge import MemoryArguments, MemoryTool
 from moot.tools.memory import FILE_BYTES, Memory, all_folders, memory_folders
 from moot.types.agent import Agent
 from moot.types.prompt import PromptContext

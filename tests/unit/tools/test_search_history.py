@@ -9,7 +9,7 @@ import pytest
 from moot.config.settings import Settings
 from moot.runtime.leg import OwnSearch
 from moot.store import SqliteStore, open_store
-from moot.tools.builtin.search import SearchHistory, SearchHistoryArguments
+from moot.tools.builtin.knowledge import SearchHistory, SearchHistoryArguments
 from moot.types.conversation import Conversation
 from moot.types.message import Message, text_part
 

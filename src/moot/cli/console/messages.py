@@ -19,7 +19,7 @@ from moot.types.hooks import hook_label
 from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name, transcript_line
 from moot.types.part_tree import Nested, nest
 from moot.types.store import Store
-from moot.types.tree import TITLE, summary_lines
+from moot.types.tree import SUMMARY_TITLE, summary_lines
 
 
 async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:
@@ -137,7 +137,7 @@ def _part(part: Part) -> str:
         case "data-plan":
             return "\n".join(["[plan]", *(f"[{_DONE.get(entry.status, ' ')}] {entry.content}" for entry in plan_of(part))])
         case "data-compaction":
-            return "\n".join([f"── {TITLE}", *summary_lines(part), "──"])
+            return "\n".join([f"── {SUMMARY_TITLE}", *summary_lines(part), "──"])
         case "data-subagent":
             text = sub_agent_words(part)
             return "" if text.thought else f"[{text.agent}: {text.text}]"

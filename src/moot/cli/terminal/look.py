@@ -9,8 +9,7 @@ import shutil
 from dataclasses import dataclass, replace
 
 from moot.cli.console.output import Output
-from moot.cli.terminal.styles import Line, painted
-from moot.cli.terminal.text import cut
+from moot.cli.terminal.text import Line, cut, painted
 from moot.guard.terminal import Cleaner
 
 NARROWEST = 8

@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moot.cli.terminal.styles import ADDED, COMMENT, DIM, PLAIN, REMOVED, REVERSE, Line
-from moot.cli.terminal.text import expanded
+from moot.cli.terminal.text import ADDED, COMMENT, DIM, PLAIN, REMOVED, REVERSE, Line, expanded
 from moot.plugins.registry import attribute
 
 _HIGHLIGHTED, _LANGUAGE_OF = "moot.cli.transcript.markdown_text:highlighted", "moot.markup.code:language_of"

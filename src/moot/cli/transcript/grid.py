@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.cli.terminal.look import Look
-from moot.cli.terminal.styles import BOLD, CODE, DIM, ITALIC, LINK, STRIKE, Line, Style
+from moot.cli.terminal.text import BOLD, CODE, DIM, ITALIC, LINK, STRIKE, Line, Style
 from moot.cli.transcript.tables import TableCells
 
 _BOX = Box("    \n  │ \n ─┼ \n  │ \n ─┼ \n ─┼ \n  │ \n    \n")

@@ -8,8 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from moot.cli.terminal.look import Look, Tidy, tidy, tidy_line
-from moot.cli.terminal.styles import BOLD, DIM, HEADING, UNDERLINE, WARNING, Line, Style
-from moot.cli.terminal.text import expanded, line_width, narrowed, wrapped, wrapped_hard
+from moot.cli.terminal.text import (
+    BOLD,
+    DIM,
+    HEADING,
+    UNDERLINE,
+    WARNING,
+    Line,
+    Style,
+    expanded,
+    line_width,
+    narrowed,
+    wrapped,
+    wrapped_hard,
+)
 from moot.cli.transcript.markdown_text import inline_pieces, styled
 from moot.cli.transcript.tables import TableCells, draw_table, natural_widths
 from moot.markup.code import StreamHighlighter

@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Operator, String
 
 from moot.cli.terminal.look import Look, tidy, tidy_line
-from moot.cli.terminal.styles import (
+from moot.cli.terminal.text import (
     ADDED,
     BOLD,
     CODE,
@@ -27,8 +27,8 @@ from moot.cli.terminal.styles import (
     STRING,
     Line,
     Style,
+    expanded,
 )
-from moot.cli.terminal.text import expanded
 from moot.markup.code import CodeLine, StreamHighlighter, TokenType
 
 _STYLES: dict[str, Style] = {"em": ITALIC, "strong": BOLD, "s": STRIKE}

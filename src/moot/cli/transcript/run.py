@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from moot.cli.console.format import moment
 from moot.cli.terminal.look import Look
-from moot.cli.terminal.styles import BAD, BOLD, DIM, PLAIN, WARNING, Style
+from moot.cli.terminal.text import BAD, BOLD, DIM, PLAIN, WARNING, Style
 from moot.cli.transcript.sections import Note, Piece, Reasoning, Summary, Text, Typed
 from moot.cli.transcript.tool_calls import Calls
 from moot.cli.transcript.tool_cards import Folded
@@ -29,7 +29,7 @@ from moot.types.message import (
     wait_end,
 )
 from moot.types.part_tree import linked, parent_call
-from moot.types.tree import PART, summary_lines
+from moot.types.tree import COMPACTION_PART, summary_lines
 
 _REMEMBERED = 100
 """Number of most recent folded outputs to keep, so that they can be shown in full."""
@@ -89,7 +89,7 @@ class Transcript:
         state = "" if message.status == "finished" else f" · {message.status}"
         dash = self.look.sign("──", "--")
         title = f"{dash} {message.role} · {moment(message.created_at)}{state}"
-        if not message.parts or message.parts[0].get("type") != PART:
+        if not message.parts or message.parts[0].get("type") != COMPACTION_PART:
             self._add_note(title if self.look.unicode else title.replace("·", "-"), DIM, kind="head")
         for part in linked(message.parts):
             self._part(part, plain=message.role != "assistant")

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from moot.cli.terminal.look import Look, Tidy, tidy, tidy_line
-from moot.cli.terminal.styles import BOLD, DIM, ITALIC, Line, Style
-from moot.cli.terminal.text import Wrap, expanded, width_of, wrapped, wrapped_hard
+from moot.cli.terminal.text import BOLD, DIM, ITALIC, Line, Style, Wrap, expanded, width_of, wrapped, wrapped_hard
 from moot.cli.transcript.tool_cards import Call, Folded, elapsed, spinner
 from moot.plugins import Registry
-from moot.types.tree import TITLE
+from moot.types.tree import SUMMARY_TITLE
 
 if TYPE_CHECKING:
     from moot.cli.transcript.markdown import Markdown
@@ -206,10 +205,10 @@ class Summary:
 
     def take(self) -> list[Line]:
         look, text = self._look, tidy(self._look, "\n".join(self._lines))
-        title = f"{look.sign('──', '--')} {TITLE}"
+        title = f"{look.sign('──', '--')} {SUMMARY_TITLE}"
         left = len(self._lines) - _SUMMARY_LINES
         if left > 0:
-            self._remember(Folded(0, TITLE, lambda wide: _reasoning_text(wide, title, text)))
+            self._remember(Folded(0, SUMMARY_TITLE, lambda wide: _reasoning_text(wide, title, text)))
         more = f"  {look.sign('…', '...')} {left:,} more {'line' if left == 1 else 'lines'}"
         shown = [f"  {line}" for line in text.split("\n")[:_SUMMARY_LINES]]
         return [[(look.cut(line, look.columns), DIM)] for line in [title, *shown, *([more] if left > 0 else [])]]

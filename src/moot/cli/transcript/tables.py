@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moot.cli.terminal.look import Look
-from moot.cli.terminal.styles import DIM, Line
-from moot.cli.terminal.text import line_width, width_of, wrapped
+from moot.cli.terminal.text import DIM, Line, line_width, width_of, wrapped
 from moot.plugins.registry import attribute
 
 _NARROWEST = 4

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from moot.cli.console.messages import edited_input
 from moot.cli.terminal.look import Look
-from moot.cli.terminal.styles import DIM
+from moot.cli.terminal.text import DIM
 from moot.cli.transcript.sections import Card, Group, LateCard, Note, Piece
 from moot.cli.transcript.tool_cards import Call, Folded, State, reads
 from moot.types.canonical import Json

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from moot.cli.terminal.look import Look, tidy, tidy_line
-from moot.cli.terminal.styles import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line
-from moot.cli.terminal.text import expanded, width_of, wrapped, wrapped_hard
+from moot.cli.terminal.text import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line, expanded, width_of, wrapped, wrapped_hard
 from moot.cli.transcript.diffs import Margin, diff_lines, margin_of
 from moot.errors import UsageError
 from moot.plugins import TOOLS, Registry

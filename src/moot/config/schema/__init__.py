@@ -32,8 +32,8 @@ from moot.config.schema.definitions import (
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.agent import Mode
-from moot.types.budget import Period
 from moot.types.cron import JOB_COMMANDS, DeliveryMode
+from moot.types.limits import Period
 from moot.types.model import Effort
 from moot.types.task import EVENTS, NAME_CHARACTERS, VARIABLES, TaskEvent, TaskStatus
 from moot.types.templates import fields_in

@@ -69,7 +69,7 @@ _READERS: dict[bytes, Callable[[bytes], Head | None]] = {
 SOUND_BYTES = 25_000_000
 """Maximum size of a recording to transcribe, in bytes. Vendors accept no more."""
 
-FORMATS = "mp3, wav, ogg, flac, m4a, webm"
+SOUND_FORMATS = "mp3, wav, ogg, flac, m4a, webm"
 """The supported formats, as they are named in errors."""
 
 

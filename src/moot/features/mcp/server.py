@@ -25,7 +25,7 @@ from moot.errors import MootError, UsageError
 from moot.guard.secrets import redact
 from moot.guard.terminal import clean
 from moot.guard.tokens import digest
-from moot.tools.builtin.search import HISTORY_FRAME, notes, quoted
+from moot.tools.builtin.knowledge import HISTORY_FRAME, quoted_hit, search_notes
 from moot.types.canonical import dumps
 from moot.types.message import Message, Part, is_tool, text_of, text_part, tool_name
 from moot.types.run import TERMINAL, Prompt, Run
@@ -97,9 +97,9 @@ class _Past:
         page = await self._store.search.search(query, limit=limit, best=order == "best")
         lines = [HISTORY_FRAME] if page.hits else ["No matches."]
         for number, hit in enumerate(page.hits, 1):
-            head, quote = quoted(number, hit)
+            head, quote = quoted_hit(number, hit)
             lines += [head, f"   conversation {hit.conversation}, message {hit.message}", quote]
-        return _cut("\n".join([*lines, *notes(page)]))
+        return _cut("\n".join([*lines, *search_notes(page)]))
 
     async def list(
         self,

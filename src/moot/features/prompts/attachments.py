@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
-from moot.convert.files.media_types import FORMATS, attached_sound
+from moot.convert.files.media_types import SOUND_FORMATS, attached_sound
 from moot.errors import NotFound, UsageError
 from moot.guard.paths import Paths
 from moot.guard.roots import folders
@@ -60,7 +60,7 @@ def _attached(data: bytes, path: str) -> Attached:
     if (sound := attached_sound(data, path)) is not None:
         return Attached(local_file(data, path, sound.media_type))
     if b"\0" in data:
-        known = f"text, an image (PNG, JPEG, GIF, WebP), a document (PDF, DOCX, XLSX, PPTX, EPUB) or a recording ({FORMATS})"
+        known = f"text, an image (PNG, JPEG, GIF, WebP), a document (PDF, DOCX, XLSX, PPTX, EPUB) or a recording ({SOUND_FORMATS})"
         raise UsageError(f"Cannot attach {path!r}: it is not {known}.")
     if len(data) > MAX_TEXT:
         raise UsageError(f"{path!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model.")

@@ -11,8 +11,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from moot.agents.compaction import summary_message
 from moot.agents.journal import is_hand_over
+from moot.agents.window import summary_message
 from moot.convert.comparison import Difference, differences
 from moot.convert.fold import Folder
 from moot.errors import MootError, NotFound, ProviderError, UsageError

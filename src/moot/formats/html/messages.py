@@ -13,7 +13,9 @@ from moot.formats.kit.steps import output_text
 from moot.types.canonical import Json
 from moot.types.message import Message, Part, is_tool, model_ms, note_of, plan_of, sub_agent_words, tool_name
 from moot.types.part_tree import Nested, nest
-from moot.types.tree import PART, TITLE, summary_lines
+from moot.types.tree import COMPACTION_PART as PART
+from moot.types.tree import SUMMARY_TITLE as TITLE
+from moot.types.tree import summary_lines
 from moot.types.usage import Usage
 
 _STATES = {

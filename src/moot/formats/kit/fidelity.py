@@ -13,7 +13,7 @@ from moot.formats.kit.fields import obj, objects
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ExportedConversation, Fidelity, FidelityLevel, ImportedMessage
 from moot.types.message import Message, Part, is_settled, is_tool
-from moot.types.tree import PART
+from moot.types.tree import COMPACTION_PART as PART
 
 Holds: TypeAlias = Mapping[str, FidelityLevel]
 Weak: TypeAlias = Callable[[Part], bool]

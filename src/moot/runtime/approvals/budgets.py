@@ -17,11 +17,11 @@ from moot.runtime.approvals.requests import Asker, answered, ask, expiry
 from moot.runtime.runtime import Runtime
 from moot.types import chunk
 from moot.types.approval import Answer, Approval, bind
-from moot.types.budget import NEARLY, QUESTION, Budget, BudgetState, Spending, SpendingQuery
 from moot.types.canonical import Json, dumps
 from moot.types.chunk import Chunk
 from moot.types.conversation import Project
 from moot.types.event import Event
+from moot.types.limits import NEARLY, QUESTION, Budget, BudgetState, Spending, SpendingQuery
 from moot.types.message import Message
 from moot.types.run import Run
 from moot.types.served import Served

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from moot.agents.calls import run_call
-from moot.agents.position import Call
+from moot.agents.journal import Call
 from moot.config.hooks import run_hooks
 from moot.convert.history import output_text
 from moot.convert.vendor import as_object

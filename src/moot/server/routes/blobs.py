@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from moot.convert.files.media_types import FORMATS, SOUND_BYTES, sound_type
+from moot.convert.files.media_types import SOUND_BYTES, sound_type
+from moot.convert.files.media_types import SOUND_FORMATS as FORMATS
 from moot.errors import UsageError
 from moot.runtime.context import ConfiguredMedia
 from moot.server.auth import Chatter, Reader, Router

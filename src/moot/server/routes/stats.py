@@ -16,7 +16,7 @@ from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out
 from moot.server.resources import LATEST, Limit, conversation_of
 from moot.server.state import CurrentServer
-from moot.types.budget import Budget, Spending
+from moot.types.limits import Budget, Spending
 from moot.types.stats import (
     GROUPINGS,
     AuxiliaryCounts,

@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 from moot.store.database.connection import Connection
 from moot.store.rows import readable
 from moot.store.stats.answers import Step
-from moot.types.budget import Spending, SpendingQuery
+from moot.types.limits import Spending, SpendingQuery
 
 _TOKENS = "coalesce(json_extract(CAST(r.usage AS TEXT), '$.input'), 0) + coalesce(json_extract(CAST(r.usage AS TEXT), '$.output'), 0)"
 _OF_AGENT: LiteralString = (

@@ -20,7 +20,7 @@ from moot.store.lookup import match_cursor
 from moot.store.stats.answers import answers_to_count, put, remaining
 from moot.store.stats.costs import spent
 from moot.store.stats.windows import usage_windows
-from moot.types.budget import Spending, SpendingQuery
+from moot.types.limits import Spending, SpendingQuery
 from moot.types.stats import (
     GROUPINGS,
     AuxiliaryCounts,

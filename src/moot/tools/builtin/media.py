@@ -7,7 +7,7 @@ from contextlib import suppress
 import anyio.to_thread
 from pydantic import BaseModel, Field
 
-from moot.convert.files.media_types import FORMATS, SOUND_BYTES, sound_type
+from moot.convert.files.media_types import SOUND_BYTES, SOUND_FORMATS, sound_type
 from moot.errors import MootError, NotFound, Refused
 from moot.guard.paths import Paths
 from moot.tools import texts
@@ -114,7 +114,7 @@ class TranscribeAudio(LookupTool):
         data = await read_source(arguments.path, context, SOUND_BYTES)
         kind = sound_type(data)
         if kind is None:
-            raise Refused(f"{arguments.path!r} is not a recording in a supported format: {FORMATS}.")
+            raise Refused(f"{arguments.path!r} is not a recording in a supported format: {SOUND_FORMATS}.")
         made = await context.services.media.transcribe(Media(data, kind.media_type, f"sound.{kind.ending}"), arguments.language)
         value: Json = {"text": made.text, "model": made.model, "usage": made.usage.to_json(), "cost": made.cost}
         return ToolOutput(made.text or "The recording contains no speech.", value)

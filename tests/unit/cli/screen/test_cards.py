@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from moot.cli.terminal.look import Look
-from moot.cli.terminal.styles import CONSTANT, DIM
+from moot.cli.terminal.text import CONSTANT, DIM
 from moot.cli.transcript.diffs import diff_lines, margin_of
 from moot.cli.transcript.run import Transcript
 from moot.cli.transcript.tool_cards import Fold, body

@@ -23,8 +23,8 @@ from moot.convert.serialization import describe_cost
 from moot.engine import Engine
 from moot.features.projects.git import place_conversations
 from moot.runtime.approvals.budgets import budget_states
-from moot.types.budget import BudgetState
 from moot.types.canonical import Json, JsonObject
+from moot.types.limits import BudgetState
 from moot.types.stats import GROUPINGS, Counts, Grouping, UsageReport
 from moot.types.token import LOCAL_USER
 from moot.types.windows import UsageWindow, UsageWindows
