@@ -21,13 +21,12 @@ from moot.guard.roots import allowed_folders, is_below
 from moot.plugins.registry import attribute
 from moot.runtime.approvals import requests
 from moot.runtime.children import LegChildren, with_children
-from moot.runtime.context import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSearch, OwnTranscripts
 from moot.runtime.cron import RunJobs
 from moot.runtime.history import WHOLE, StoredHistory, compact_for_run, load_history, stored_history, summarize_history
 from moot.runtime.journal import Journal
 from moot.runtime.outside import OutsideLeg, ask_during
 from moot.runtime.runtime import Runtime
-from moot.runtime.services import RunAdministration, RunSkills, RunTasks
+from moot.runtime.services import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSearch, OwnTranscripts, RunAdministration, RunSkills, RunTasks
 from moot.runtime.setup import (
     confined,
     find_agent,

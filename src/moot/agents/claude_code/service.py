@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import anyio
 
 from moot.agents.claude_code.command import INSTALL, SessionStart, arguments_of, environment_of, kept_names, mcp_config, model_of, program
-from moot.agents.claude_code.connection import Dialogue
-from moot.agents.claude_code.tools import ToolServer, own_tools
+from moot.agents.claude_code.connection import Dialogue, ToolServer, own_tools
 from moot.agents.outside.leg import TurnInput, outcome_of, record_child, run_leg
 from moot.agents.outside.options import directory_of, double, launch_of
 from moot.agents.outside.process import Program

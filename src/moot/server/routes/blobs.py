@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from moot.convert.files.media_types import SOUND_BYTES, sound_type
 from moot.convert.files.media_types import SOUND_FORMATS as FORMATS
 from moot.errors import UsageError
-from moot.runtime.context import ConfiguredMedia
+from moot.runtime.services import ConfiguredMedia
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
 from moot.server.models import Out

@@ -22,8 +22,7 @@ from moot.errors import NeedsApproval, Refused, UsageError
 from moot.guard.hidden import spelled_out
 from moot.skills.content import check_files, read_file
 from moot.skills.decisions import accept, set_scripts, set_use
-from moot.skills.editor import create_skill
-from moot.skills.installation import Candidate, changes, check_usable, chosen, install, read_entry, read_source, remove
+from moot.skills.installation import Candidate, changes, check_usable, chosen, create_skill, install, read_entry, read_source, remove
 from moot.skills.library import find_skill, find_skills, read_skill, skill_json, skills_like
 from moot.skills.market import Entry, matching, read_indexes
 from moot.skills.package import text_of

@@ -18,7 +18,7 @@ from moot.server.idempotency import CurrentAttempt
 from moot.server.models import In, ListOut, Out, ShownPath
 from moot.server.problems import Problem
 from moot.server.state import CurrentServer, Server
-from moot.skills import editor
+from moot.skills import installation
 from moot.skills.content import check_files, is_name
 from moot.skills.decisions import accept, set_scripts, set_use
 from moot.skills.installation import Candidate, install, read_entry, read_source, remove
@@ -225,7 +225,7 @@ async def create_skill(server: CurrentServer, caller: Operator, attempt: Current
     """Create a skill in moot's home. Errors name the invalid fields."""
     root = server.engine.settings.home / FOLDER
     if not (attempt.repeated and (root / body.name).exists()):
-        await to_thread.run_sync(editor.create_skill, root, body.name, body.description, body.body)
+        await to_thread.run_sync(installation.create_skill, root, body.name, body.description, body.body)
     return await get_skill(server, caller, body.name)
 
 
@@ -238,7 +238,7 @@ async def change_skill_text(server: CurrentServer, caller: Operator, name: Skill
     skill = await _found(server, caller, name, None)
     if skill.digest != body.digest:
         raise Problem(409, f"The skill {name!r} has changed since you loaded it.", fix="Load it again, and repeat your change.")
-    await to_thread.run_sync(editor.change_skill, server.engine.settings.home, skill, body.description, body.body)
+    await to_thread.run_sync(installation.change_skill, server.engine.settings.home, skill, body.description, body.body)
     return await get_skill(server, caller, name)
 
 
