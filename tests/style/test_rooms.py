@@ -11,8 +11,8 @@ SHORTEST = 15
 """Characters of a package's first line."""
 ENTRIES = 17
 """Files and folders in a package, apart from its `__init__.py`: a folder reads as a table of contents."""
-LISTS = ("types", "tools/builtin")
-"""Packages with one file per value or tool. They grow with what moot supports."""
+LISTS = ("types",)
+"""Packages with one file per kind of value. They grow with what moot supports."""
 
 
 def package_faults(root: Path) -> list[str]:
