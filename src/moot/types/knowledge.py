@@ -1,4 +1,4 @@
-"""What agents know from files: documents that they may search, and memory, Markdown files that they keep between conversations."""
+"""Knowledge in files: documents that agents may search, and memory, Markdown files that agents and people keep between conversations."""
 
 from __future__ import annotations
 
