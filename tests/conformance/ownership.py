@@ -21,6 +21,7 @@ from moot.types.imports import FinalFacts, ImportTarget, IncomingConversation, S
 from moot.types.knowledge import Chunk, IndexedDocument, KnowledgeScope, Source
 from moot.types.maintenance import StoredCopy
 from moot.types.message import Message, text_part
+from moot.types.push import Device
 from moot.types.search import SemanticQuery
 from moot.types.share import NewShare, Share, SharedPage
 from moot.types.store import Accepted, Ask, InboxItem, OpenExchange, OwnerStore, Store
@@ -62,6 +63,7 @@ class Theirs:
     share: str
     source: str
     task: str
+    device: str
 
 
 async def belongings(store: Store, owner: str) -> Theirs:
@@ -93,7 +95,10 @@ async def belongings(store: Store, owner: str) -> Theirs:
     share = await own.shares.add(NewShare(Share(new_id(), made.id, title, LATER), PAGE, os.urandom(8)))
     source = await own.knowledge.add(Source(new_id(), f"/papers of {owner}"))
     await own.knowledge.put(source.id, IndexedDocument("a"), [Chunk("page 1", "", f"{WORD} of {owner}")])
-    return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, share.id, source.id, task.id)
+    phone = Device(new_id(), owner, "phone", f"https://push.example.com/{owner}", b"key", b"auth", "t1")
+    device = await own.devices.add(phone)
+    ids = (share.id, source.id, task.id, device.id)
+    return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, *ids)
 
 
 def nothing(of: Theirs) -> Theirs:
@@ -108,6 +113,7 @@ def nothing(of: Theirs) -> Theirs:
         new_id(),
         hashlib.sha256(b"nobody's").hexdigest(),
         "untold",
+        new_id(),
         new_id(),
         new_id(),
         new_id(),
@@ -183,6 +189,8 @@ REFUSED: Calls = {
     "knowledge.drop": lambda own, it: own.knowledge.drop(it.source, ["a"]),
     "knowledge.remove": lambda own, it: own.knowledge.remove(it.source),
     "shares.revoke": lambda own, it: own.shares.revoke(it.share),
+    "devices.get": lambda own, it: own.devices.get(it.device),
+    "devices.remove": lambda own, it: own.devices.remove(it.device),
 }
 """Check that another user can't reach it."""
 
@@ -213,6 +221,7 @@ EMPTY: Calls = {
     "tasks.count": _counted_tasks,
     "tasks.list": lambda own, it: own.tasks.list(None),
     "tasks.list of its project": lambda own, it: own.tasks.list(it.project),
+    "devices.list": lambda own, it: own.devices.list(),
     "shares.list": lambda own, it: own.shares.list(),
     "shares.list of it": lambda own, it: own.shares.list(conversation=it.conversation),
     "conversations.by_key": lambda own, it: own.conversations.by_key(KEY),
@@ -229,6 +238,8 @@ EMPTY: Calls = {
 """Calls that must find nothing."""
 
 UNNAMED = {
+    "devices.add",
+    "devices.record",
     "stats.usage",
     "stats.count",
     "stats.spent",

@@ -21,6 +21,7 @@ from moot.types.imports import Imports, Recording
 from moot.types.knowledge import Knowledge
 from moot.types.limits import Spending, SpendingQuery
 from moot.types.message import Message, text_of, text_part
+from moot.types.push import Devices
 from moot.types.search import Search, SemanticSearch
 from moot.types.stats import Counts, Stats
 from moot.types.store import Accepted, HandleInbox, OwnerStore, Store
@@ -28,7 +29,7 @@ from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
 
-LAZY = {kind.__name__: kind for kind in (Imports, Knowledge, Search, SemanticSearch, Stats)}
+LAZY = {kind.__name__: kind for kind in (Devices, Imports, Knowledge, Search, SemanticSearch, Stats)}
 """Types that `moot.types.store` imports for type checkers only."""
 
 

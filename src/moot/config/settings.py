@@ -126,6 +126,8 @@ class ServerSettings:
     """Maximum size of a request body, in bytes."""
     workers: int = 1
     """Number of processes that serve requests and run agents."""
+    push_contact: str = "mailto:moot@example.com"
+    """Address at which operators of push services can reach the server's owner: a `mailto:` or https URL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Protocol, TypeAlias
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -59,6 +60,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _TEREDO = IPv6Network("2001::/32")
 _ISATAP = (0x00005EFE, 0x02005EFE)
+_URL = re.compile(r"https?://\S+")
 _NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]*)*", re.IGNORECASE)
 
 
@@ -135,6 +137,7 @@ class Policy:
     """Time limit for all redirects together."""
     hops: int = 5
     ports: frozenset[int] = PORTS
+    schemes: frozenset[str] = frozenset({"http", "https"})
     allow: tuple[Network, ...] = ()
     """Private networks that the user has allowed in the configuration."""
     anywhere: bool = False
@@ -153,6 +156,8 @@ class Page:
     body: bytes
     cut: bool = False
     """True if the body was truncated."""
+    retry_after: str = ""
+    """The header Retry-After: seconds or a date; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +218,24 @@ async def fetch(
     raise Refused(f"{str(hop.url)!r} was not fetched, because it came after more than {limits.hops} redirects.")
 
 
+def check_form(url: str, policy: Policy) -> None:
+    """Raise Refused if the URL is not allowed, whatever the addresses of its host are."""
+    _parse(url, policy)
+
+
+def without_secrets(message: str, url: str) -> str:
+    """Shorten this and all other URLs in a message to their origins, because their paths and queries may contain tokens."""
+    return _URL.sub(lambda match: _origin(match[0]), message.replace(repr(url), _origin(url)).replace(url, _origin(url)))
+
+
+def _origin(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname or ''}"
+    except ValueError:
+        return "the URL"
+
+
 async def public_addresses(url: str, resolver: AbstractResolver | None = None) -> tuple[URL, tuple[Address, ...]]:
     """Return a URL in canonical form for another program, and the only addresses to which it may connect.
 
@@ -245,7 +268,7 @@ async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: Abst
             return location
         data, cut = await _read(response, policy)
         charset = response.charset or ""
-        return Page(str(hop.url), response.status, response.content_type, charset, data, cut)
+        return Page(str(hop.url), response.status, response.content_type, charset, data, cut, response.headers.get("Retry-After", ""))
 
 
 def _next(hop: _Hop, location: str, policy: Policy) -> _Hop:
@@ -266,8 +289,8 @@ def _parse(url: str, policy: Policy) -> URL:
         port = parsed.port
     except ValueError as error:
         raise Refused(f"{url!r} is not a valid URL: {error}") from error
-    if parsed.scheme not in ("http", "https"):
-        raise Refused(f"{url!r}: Only http and https URLs can be fetched.")
+    if parsed.scheme not in policy.schemes:
+        raise Refused(f"{url!r}: Only {' and '.join(sorted(policy.schemes))} URLs can be fetched.")
     if not parsed.host:
         raise Refused(f"{url!r} has no host.")
     if parsed.user is not None or parsed.password is not None:

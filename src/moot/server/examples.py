@@ -26,6 +26,12 @@ BODIES: Mapping[str, Json] = {
     "ContinueIn": {},
     "ConversationChange": {"title": "Release notes"},
     "ConversationIn": {"title": "Release notes", "agent": "default"},
+    "DeviceIn": {
+        "endpoint": "https://push.example.com/send/SECRET",
+        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+        "name": "Firefox on Android",
+    },
     "ForkIn": {"message": ID},
     "HeadIn": {"message": ID},
     "ImportIn": {"path": "/home/me/chats.json"},
@@ -69,6 +75,10 @@ BODIES: Mapping[str, Json] = {
 """An example for the schema of each request body."""
 
 VALUES: Mapping[str, Json] = {
+    "DeviceOut.error": "",
+    "DeviceOut.failures": 0,
+    "DeviceOut.name": "Firefox on Android",
+    "DeviceOut.service": "push.example.com",
     "FaultOut.message": "Unknown key limits.stpes. Did you mean limits.steps?",
     "agent": "default",
     "at": TIME,

@@ -327,7 +327,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
     own = [_Listener(_settings(app, server.socket), None)] if server.socket else []
     if leads:
         host, port = listening.getsockname()[:2]
-        await OutgoingWebhooks(server.engine.runtime, server.engine.runs.clock, url_of(host, port)).start()
+        await OutgoingWebhooks(server.engine.runtime, server.engine.runs.clock, url_of(host, port), pusher=server.pusher).start()
     async with anyio.create_task_group() as group:
         group.start_soon(partial(server.tokens.watch, revoked=server.streams.check))
         group.start_soon(_resume_runs, server.engine)

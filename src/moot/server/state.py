@@ -17,6 +17,8 @@ from moot.config.settings import ServerSettings
 from moot.engine import Engine
 from moot.features.projects.completion import FileIndexes
 from moot.features.renderer import Renderer
+from moot.features.webhooks.push import POLICY, Pusher
+from moot.guard.urls import Policy
 from moot.runtime.configuration import Configuration
 from moot.server.caches import AnswerIndex, Streams
 from moot.server.credentials import AttemptLimit, Credentials
@@ -89,6 +91,8 @@ class Limits:
     """Maximum number of requests with invalid tokens per address and minute."""
     views: int = 120
     """Maximum number of requests for shared pages per address and minute."""
+    push: Policy = POLICY
+    """Limits on requests to push services."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +132,12 @@ class Server:
         """The configuration, which is reloaded when its files change."""
         assert self.engine.configuration is not None
         return self.engine.configuration
+
+    @property
+    def pusher(self) -> Pusher:
+        """The sender of notifications to devices."""
+        runtime = self.engine.runtime
+        return Pusher(runtime.store, runtime.settings.home, runtime.clock, contact=self.settings.push_contact, policy=self.limits.push)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "import_watch", ImportWatch(self.engine))

@@ -1,10 +1,13 @@
-"""Events for outgoing webhooks, inserted in the same transaction as the changes that they report, and the answers shown by channels."""
+"""Events for outgoing webhooks and devices, inserted in the same transaction as the changes that they report, and the answers shown by
+channels. Also the devices themselves.
+"""
 
 from __future__ import annotations
 
 from hashlib import sha256
 from typing import Any, LiteralString, cast
 
+from moot.errors import NotFound, Refused
 from moot.store import lookup
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
@@ -12,10 +15,11 @@ from moot.store.database.writer import Writer
 from moot.store.lookup import prefix_range
 from moot.store.rows import parse_stored_object
 from moot.types.approval import BY_CLIENT, Approval
-from moot.types.canonical import JsonObject, dumps
+from moot.types.canonical import JsonObject, dumps, loads
 from moot.types.channel import ChannelAnswer
 from moot.types.event import Event
 from moot.types.ids import new_id
+from moot.types.push import MOST_DEVICES, TO_DEVICE, Device, PushEvent
 from moot.types.token import LOCAL_USER
 from moot.types.webhook import DeliveryStatus, JobAnswer, Outgoing, Subscription
 
@@ -33,6 +37,11 @@ _SUBSCRIBED: LiteralString = (
     " WHERE EXISTS (SELECT 1 FROM json_each(s.events) WHERE value = ?3) AND s.of_agent IN ('', r.agent)"
     " AND s.in_conversation IN ('', c.id, c.key)"
     " AND (s.in_project IN ('', c.project_id) OR EXISTS (SELECT 1 FROM project AS p WHERE p.id = c.project_id AND p.name = s.in_project))"
+)
+_DEVICES: LiteralString = (
+    "SELECT d.id, c.id FROM push_device AS d CROSS JOIN run AS r ON r.id = ?1"
+    " CROSS JOIN conversation AS c ON c.no = r.conversation AND c.owner_id = d.owner_id"
+    " WHERE EXISTS (SELECT 1 FROM json_each(d.events) WHERE value = ?2)"
 )
 _SUBSCRIPTION: LiteralString = "name, events, in_project, of_agent, in_conversation"
 _OLDEST: LiteralString = "SELECT no FROM webhook_delivery WHERE webhook = ? ORDER BY no DESC LIMIT 1 OFFSET ?"
@@ -63,10 +72,13 @@ def add_answer(transaction: Transaction, run: str | None, conversation: str | No
 
 
 def _add(transaction: Transaction, event: str, run: str, subject: str, facts: JsonObject | None = None) -> None:
-    """Store an event of a run for each webhook that has subscribed to it. `subject` distinguishes events of the same type."""
+    """Store an event of a run for each webhook and device that has subscribed to it. `subject` distinguishes events of the same type."""
     found: list[Any] = transaction.execute(_SUBSCRIBED, (run, LOCAL_USER, event)).fetchall()
     for webhook, conversation in found:
         _insert(transaction, event, (run, conversation), webhook, subject, facts or {})
+    devices: list[Any] = transaction.execute(_DEVICES, (run, event)).fetchall()
+    for device, conversation in devices:
+        _insert(transaction, event, (run, conversation), f"{TO_DEVICE}{device}", subject, facts or {})
 
 
 def _insert(
@@ -115,8 +127,10 @@ class StoredWebhooks:
         await self._writer.write(lambda transaction: transaction.execute(sql, (status, due_at, reason, no)), sync=True)
 
     async def history(self, webhook: str | None = None, *, limit: int = 50) -> list[Outgoing]:
-        sql = f"SELECT {_COLUMNS} FROM webhook_delivery WHERE webhook = coalesce(?, webhook) ORDER BY no DESC LIMIT ?"
-        return await self._reader.rows(sql, (webhook, limit), _outgoing)
+        sql = (
+            f"SELECT {_COLUMNS} FROM webhook_delivery WHERE webhook = coalesce(?, webhook) AND webhook NOT GLOB ? ORDER BY no DESC LIMIT ?"
+        )
+        return await self._reader.rows(sql, (webhook, f"{TO_DEVICE}*", limit), _outgoing)
 
 
 def _outgoing(row: Any) -> Outgoing:
@@ -174,3 +188,83 @@ class StoredAnswers:
                 transaction.execute("UPDATE conversation SET key = ? WHERE no = ?", (key, found.no))
 
         await self._writer.write(work, sync=True)
+
+
+_DEVICE: LiteralString = "id, owner_id, name, endpoint, p256dh, auth, token, events, details, created_at, sent_at, failures, error"
+_OF_OWNER: LiteralString = "(?1 IS NULL OR owner_id = ?1)"
+_PUT_DEVICE: LiteralString = (
+    "INSERT INTO push_device (id, owner_id, name, endpoint, p256dh, auth, token, events, details, created_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET owner_id = excluded.owner_id, name = excluded.name,"
+    " endpoint = excluded.endpoint, p256dh = excluded.p256dh, auth = excluded.auth, token = excluded.token, events = excluded.events,"
+    " details = excluded.details, failures = 0, error = ''"
+)
+
+
+class StoredDevices:
+    """The SQLite implementation of `Devices`; an `owner` of None means all owners."""
+
+    def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._owner = owner
+
+    async def list(self) -> list[Device]:
+        return await self._reader.rows(f"SELECT {_DEVICE} FROM push_device WHERE {_OF_OWNER} ORDER BY no", (self._owner,), _device)
+
+    async def get(self, id: str) -> Device:
+        sql = f"SELECT {_DEVICE} FROM push_device WHERE {_OF_OWNER} AND id = ?2"
+        found = await self._reader.row(sql, (self._owner, id), _device)
+        if found is None:
+            raise _missing(id)
+        return found
+
+    async def add(self, device: Device, *, replaces: str = "") -> Device:
+        owner = self._owner or device.owner
+
+        def work(transaction: Transaction) -> Device:
+            id, created_at = device.id, transaction.now_ms
+            if (same := _by_endpoint(transaction, device.endpoint)) is not None:
+                # the keys prove that it is the same browser, perhaps with another user's login
+                if (same.p256dh, same.auth) != (device.p256dh, device.auth):
+                    raise Refused("Another subscription has this endpoint.", fix="Create a new subscription in the browser.")
+                id, created_at = (same.id, same.created_at) if same.owner == owner else (id, created_at)
+                if same.owner != owner:
+                    transaction.execute("DELETE FROM push_device WHERE id = ?", (same.id,))
+            elif (old := _by_endpoint(transaction, replaces)) is not None and old.owner == owner:
+                id, created_at = old.id, old.created_at
+            elif transaction.row("SELECT count(*) FROM push_device WHERE owner_id = ?", (owner,))[0] >= MOST_DEVICES:
+                raise Refused(f"Notifications can be sent to at most {MOST_DEVICES} devices.", fix="Remove a device first.")
+            values = (device.name, device.endpoint, device.p256dh, device.auth, device.token)
+            transaction.execute(_PUT_DEVICE, (id, owner, *values, dumps(list(device.events)).decode(), device.details, created_at))
+            return _device(transaction.row(f"SELECT {_DEVICE} FROM push_device WHERE id = ?", (id,)))
+
+        return await self._writer.write(work, sync=True)
+
+    async def remove(self, id: str) -> None:
+        def work(transaction: Transaction) -> None:
+            if transaction.row(f"DELETE FROM push_device WHERE {_OF_OWNER} AND id = ?2 RETURNING 1", (self._owner, id)) is None:
+                raise _missing(id)
+
+        await self._writer.write(work, sync=True)
+
+    async def record(self, id: str, error: str) -> None:
+        sql: LiteralString = (
+            "UPDATE push_device SET error = ?3, failures = iif(?3 = '', 0, failures + 1), sent_at = iif(?3 = '', ?4, sent_at)"
+            f" WHERE {_OF_OWNER} AND id = ?2"
+        )
+        await self._writer.write(lambda transaction: transaction.execute(sql, (self._owner, id, error, transaction.now_ms)))
+
+
+def _by_endpoint(transaction: Transaction, endpoint: str) -> Device | None:
+    row = transaction.row(f"SELECT {_DEVICE} FROM push_device WHERE endpoint = ?", (endpoint,)) if endpoint else None
+    return None if row is None else _device(row)
+
+
+def _missing(id: str) -> NotFound:
+    return NotFound(f"No device has the id {id!r}.", fix="Reload the list of devices.")
+
+
+def _device(row: Any) -> Device:
+    id, owner, name, endpoint, p256dh, auth, token, events, details, *rest = row
+    known = cast("tuple[PushEvent, ...]", tuple(cast("list[str]", loads(events.encode()))))
+    return Device(id, owner, name, endpoint, bytes(p256dh), bytes(auth), token, known, bool(details), *rest)

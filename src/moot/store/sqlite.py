@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from moot.types.imports import Imports
     from moot.types.knowledge import Knowledge
     from moot.types.maintenance import Erasure, Upkeep
+    from moot.types.push import Devices
     from moot.types.search import Search, SemanticSearch
     from moot.types.share import Shares
     from moot.types.stats import Stats
@@ -74,6 +75,7 @@ LAZY_PARTS = Registry(
     {
         "answers": "moot.store.channels:StoredAnswers",
         "copies": "moot.store.maintenance.purge.copies:erase_in_copies",
+        "devices": "moot.store.channels:StoredDevices",
         "erasure": "moot.store.maintenance.purge:Eraser",
         "knowledge": "moot.store.search.knowledge:SqliteKnowledge",
         "imports": "moot.store.imports.importer:StoredImports",
@@ -156,6 +158,11 @@ class _Parts:
     def tasks(self) -> Tasks:
         """Tasks of projects."""
         return LAZY_PARTS.load("tasks")(self._base.writer, self._base.reader, self._owner)
+
+    @property
+    def devices(self) -> Devices:
+        """Browsers that get push notifications."""
+        return LAZY_PARTS.load("devices")(self._base.writer, self._base.reader, self._owner)
 
     @property
     def shares(self) -> Shares:

@@ -14,6 +14,7 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message, Part
 from moot.types.run import OnBusy, Run, Submitted
+from moot.types.webhook import WebhookStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +170,12 @@ class HasTrialClient(Protocol):
         Wait up to 5 s until the channel is reachable.
         """
         ...
+
+
+class Outlets(Protocol):
+    """The parts of a store that record what other programs have received."""
+
+    @property
+    def webhooks(self) -> WebhookStore: ...
+    @property
+    def answers(self) -> ChannelAnswers: ...

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from moot.types.approval import Answer, Approval, Grants
 from moot.types.blob import Blobs, StagedBlobs
 from moot.types.canonical import Json, JsonObject
-from moot.types.channel import ChannelAnswers
+from moot.types.channel import Outlets
 from moot.types.conversation import Conversation, Conversations, Project, Projects
 from moot.types.cron import Due, JobStore
 from moot.types.event import Event
@@ -25,12 +25,12 @@ from moot.types.task import TaskDue, Tasks
 from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
-from moot.types.webhook import WebhookStore
 
 if TYPE_CHECKING:
     from moot.types.imports import Imports
     from moot.types.knowledge import Knowledge
     from moot.types.maintenance import Erasure, Upkeep
+    from moot.types.push import Devices
     from moot.types.search import Search, SemanticSearch
     from moot.types.stats import Stats
     from moot.types.verify import Translations, Verifier
@@ -448,15 +448,8 @@ class OwnerStore(Indexes, Protocol):
     def jobs(self) -> JobStore: ...
     @property
     def tasks(self) -> Tasks: ...
-
-
-class Outlets(Protocol):
-    """The parts of a store that record what other programs have received."""
-
     @property
-    def webhooks(self) -> WebhookStore: ...
-    @property
-    def answers(self) -> ChannelAnswers: ...
+    def devices(self) -> Devices: ...
 
 
 class Store(OwnerStore, Outlets, Protocol):

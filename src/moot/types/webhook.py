@@ -36,6 +36,7 @@ class Outgoing:
     id: str
     """Id of the event: the same in every attempt, and for all webhooks that get the event."""
     webhook: str
+    """Name of the webhook, or `device:` and the id of a device that gets push notifications."""
     event: str
     """Name of the event: `run.finished`, `run.failed`, `approval.asked`, `budget.warning`, `job.answer` or `webhook.test`."""
     at: int
@@ -64,9 +65,9 @@ class JobAnswer:
 
 
 class WebhookStore(Protocol):
-    """Events for outgoing webhooks, stored in the same transaction as the changes that they report.
+    """Events for outgoing webhooks and devices, stored in the same transaction as the changes that they report.
 
-    Only runs of the local user are reported.
+    Only runs of the local user are reported to webhooks, and runs of the devices' owners to devices.
     """
 
     async def subscribe(self, subscriptions: tuple[Subscription, ...]) -> None:
@@ -86,5 +87,5 @@ class WebhookStore(Protocol):
         ...
 
     async def history(self, webhook: str | None = None, *, limit: int = 50) -> list[Outgoing]:
-        """Return deliveries, newest first."""
+        """Return deliveries to webhooks, newest first."""
         ...

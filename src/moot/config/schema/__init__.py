@@ -195,6 +195,7 @@ class ServerPart(Part):
     allowed_origins: list[Origin] = []
     max_body: int = Field(default=32 * 1024 * 1024, ge=64 * 1024)
     workers: int = Field(default=1, ge=1, le=64)
+    push_contact: str = Field(default="mailto:moot@example.com", pattern=r"^(mailto:[^\s@]+@[^\s@]+|https://[^\s]+)$", max_length=200)
 
 
 class StoragePart(Part):

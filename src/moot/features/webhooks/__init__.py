@@ -1,1 +1,1 @@
-"""Webhooks: incoming POST requests that start runs, and outgoing POST requests that report runs to other programs."""
+"""Incoming and outgoing webhooks, and push notifications, which use the same queue."""

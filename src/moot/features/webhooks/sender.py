@@ -1,15 +1,13 @@
-"""Outgoing webhooks: signed POST requests about runs, with up to three attempts each.
+"""Outgoing webhooks: signed POST requests about runs, with up to three attempts each. Push notifications to devices use the same queue.
 The stored rows are both the queue and the history.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from functools import partial
 from ipaddress import ip_network
-from urllib.parse import urlsplit
 
 from anyio import to_thread
 from yarl import URL
@@ -17,13 +15,15 @@ from yarl import URL
 from moot.config.settings import OutgoingWebhook
 from moot.engine.clock import Clock
 from moot.errors import MootError, NotFound, Refused
+from moot.features.webhooks.push import Outcome, Pusher
 from moot.features.webhooks.receiver import ID, SHORTEST_SECRET, SIGNATURE, TIMESTAMP, secret_of, signature_of
-from moot.guard.urls import Policy, fetch
+from moot.guard.urls import Policy, fetch, without_secrets
 from moot.runtime.runtime import Runtime
 from moot.types.canonical import JsonObject, dumps
 from moot.types.crash import point
 from moot.types.ids import Clock as Time
 from moot.types.message import text_of
+from moot.types.push import TO_DEVICE
 from moot.types.store import Store
 from moot.types.webhook import Outgoing, Subscription
 
@@ -44,7 +44,6 @@ _ANSWER = 16 * 1024
 """Maximum number of bytes to read from a response. Only the response's status matters."""
 
 _TICK = "outgoing-webhooks"
-_URL = re.compile(r"https?://\S+")
 _OWN = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 """Addresses of this machine, which are allowed because the local user has configured the URL."""
 
@@ -52,14 +51,17 @@ log = logging.getLogger("moot.webhooks")
 
 
 class OutgoingWebhooks:
-    """Sender of stored events. One entry in the clock looks for events that are due. Each request is sent in a separate entry."""
+    """Sender of stored events to webhooks and devices. One entry in the clock looks for events that are due. Each request is sent in a
+    separate entry.
+    """
 
-    def __init__(self, runtime: Runtime, clock: Clock, page: str = "") -> None:
-        """`page` is the URL of the web page, for links."""
+    def __init__(self, runtime: Runtime, clock: Clock, page: str = "", *, pusher: Pusher | None = None) -> None:
+        """`page` is the URL of the web page, for links. `pusher` sends notifications to devices."""
         self._runtime = runtime
         self._store = runtime.store
         self._clock = clock
         self._page = page
+        self._pusher = pusher or Pusher(runtime.store, runtime.settings.home, runtime.clock, contact=runtime.settings.server.push_contact)
         self._sending: set[int] = set()
         self._subscribed: object = None
 
@@ -93,29 +95,30 @@ class OutgoingWebhooks:
 
     async def _send(self, item: Outgoing) -> None:
         try:
-            webhook = self._configured.get(item.webhook)
-            if webhook is None or not webhook.enabled:
-                await self._store.webhooks.record(item.no, "failed", reason="The webhook is not configured, or disabled.")
-                return
-            reason = await self._attempt(webhook, item)
+            outcome = await (self._pusher.attempt(item) if item.webhook.startswith(TO_DEVICE) else self._attempt(item))
             point("webhook.sent")
-            if not reason:
+            if not outcome.reason:
                 await self._store.webhooks.record(item.no, "delivered")
-            elif item.tries < len(PAUSES):
-                await self._store.webhooks.record(item.no, "pending", due_at=self._now + PAUSES[item.tries], reason=reason)
+            elif not (outcome.is_final or outcome.is_skipped) and item.tries < len(PAUSES):
+                due_at = self._now + max(PAUSES[item.tries], outcome.pause)
+                await self._store.webhooks.record(item.no, "pending", due_at=due_at, reason=outcome.reason)
             else:
-                log.warning("the webhook %s did not accept %s: %s", item.webhook, item.event, reason)
-                await self._store.webhooks.record(item.no, "failed", reason=reason)
+                if not outcome.is_skipped:
+                    log.warning("%s was not delivered to %s: %s", item.event, item.webhook, outcome.reason)
+                await self._store.webhooks.record(item.no, "failed", reason=outcome.reason)
         finally:
             self._sending.discard(item.no)
 
-    async def _attempt(self, webhook: OutgoingWebhook, item: Outgoing) -> str:
-        """Try once to send an event. If it was not accepted, return the reason, otherwise an empty string."""
+    async def _attempt(self, item: Outgoing) -> Outcome:
+        """Try once to send an event to its webhook."""
+        webhook = self._configured.get(item.webhook)
+        if webhook is None or not webhook.enabled:
+            return Outcome("The webhook is not configured, or disabled.", is_skipped=True)
         try:
             body = await payload_of(self._store, item, page=self._page, text=webhook.text)
         except NotFound:
-            return "The run was deleted."
-        return await post(webhook, item.id, body, self._runtime.clock)
+            return Outcome("The run was deleted.")
+        return Outcome(await post(webhook, item.id, body, self._runtime.clock))
 
     @property
     def _configured(self) -> Mapping[str, OutgoingWebhook]:
@@ -178,7 +181,7 @@ async def post(webhook: OutgoingWebhook, id: str, payload: JsonObject, clock: Ti
         page = await fetch(webhook.url, headers=headers, body=body, policy=_policy(webhook))
     except Refused as error:
         hint = " Set private: true to allow it." if "not on the public network" in error.message else ""
-        return _without_secrets(error.message, webhook.url) + hint
+        return without_secrets(error.message, webhook.url) + hint
     except ValueError:
         return "Its URL is not valid."
     return "" if 200 <= page.status < 300 else f"It answered with the status {page.status}."
@@ -188,19 +191,6 @@ def _policy(webhook: OutgoingWebhook) -> Policy:
     if webhook.private:
         return Policy(bytes=_ANSWER, seconds=webhook.timeout, anywhere=True)
     return Policy(bytes=_ANSWER, seconds=webhook.timeout, hops=0, ports=frozenset({URL(webhook.url).port or 0}), allow=_OWN)
-
-
-def _without_secrets(message: str, url: str) -> str:
-    """Shorten URLs to their origins, because their paths and queries may contain tokens."""
-    return _URL.sub(lambda match: _origin(match[0]), message.replace(repr(url), _origin(url)).replace(url, _origin(url)))
-
-
-def _origin(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        return f"{parts.scheme}://{parts.hostname or ''}"
-    except ValueError:
-        return "the URL"
 
 
 def delivery_json(item: Outgoing) -> JsonObject:

@@ -36,6 +36,7 @@ from moot.server.routes.settings.config import router as config
 from moot.server.routes.settings.mcp import router as mcp
 from moot.server.routes.settings.plugins import router as plugins
 from moot.server.routes.settings.providers import router as providers
+from moot.server.routes.settings.push import router as push
 from moot.server.routes.settings.skills import indexes_router as skill_indexes
 from moot.server.routes.settings.skills import router as skills
 from moot.server.routes.settings.tokens import login_router as login
@@ -91,6 +92,7 @@ ROUTERS = (
     config,
     webhooks,
     outgoing_webhooks,
+    push,
     *DIALECTS,
 )
 """All routers, in the order in which the documentation lists them."""

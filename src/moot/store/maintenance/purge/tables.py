@@ -128,6 +128,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "project": Place({"name": "text", "description": "text", "root_path": "bytes", "context": "text", "rules": "text"}, ("id", "owner_id")),
     "setting": Place({"value": "json"}, ("key",)),
     "user": Place({"name": "text"}, ("id",)),
+    "push_device": Place({"name": "text", "error": "text"}, ("id", "owner_id", "token", "endpoint", "p256dh", "auth", "events")),
     "token": Place({"name": "text"}, ("id", "owner_id", "hash", "scopes", "kind")),
     "login_code": Place({}, ("hash", "owner_id")),
     "import_source": Place({}, ("owner_id", "format", "path")),
