@@ -1,6 +1,11 @@
 // Keeps the files of the page, so that it opens while the server can't be reached. Data of the API is never kept.
+// Shows notifications while the page is closed.
 const SHELL = 'moot-shell'
 const FILES = 'moot-files'
+/** What the page stores for notifications: its subscription, and texts in its language. */
+const PUSH = { cache: 'moot-push', path: '/push' }
+/** Safari withdraws the permission if a message shows nothing, even while the page is visible. */
+const ALWAYS_SHOWS = /AppleWebKit/.test(navigator.userAgent) && !/Chrome\//.test(navigator.userAgent)
 /** Addresses that are not views of the page. */
 const OTHERS = /^\/(api|v1|docs|share)(\/|$)/
 
@@ -16,6 +21,10 @@ addEventListener('notificationclick', (event) => {
   event.waitUntil(open(event.notification.data.path))
 })
 
+addEventListener('push', (event) => event.waitUntil(show(event.data)))
+
+addEventListener('pushsubscriptionchange', (event) => event.waitUntil(renew(event)))
+
 addEventListener('fetch', (event) => {
   const { request } = event
   const { origin, pathname } = new URL(request.url)
@@ -25,12 +34,42 @@ addEventListener('fetch', (event) => {
   else if (pathname === '/boot.js' || pathname === '/favicon.svg') event.respondWith(fresh(request))
 })
 
-/** Open a view, in a tab of the page if there is one. */
+/** Open a view, in a tab of the page if there is one. A tab that already shows it is not loaded again. */
 async function open(path) {
-  const [tab] = await clients.matchAll({ type: 'window' })
+  const tabs = await clients.matchAll({ type: 'window' })
+  const same = tabs.find((tab) => new URL(tab.url).pathname === path)
+  const tab = same ?? tabs[0]
   if (!tab) return clients.openWindow(path)
   await tab.focus()
-  return tab.navigate(path)
+  return same ? same : tab.navigate(path)
+}
+
+/** Show a message of the server, unless the user sees the page. Tests are always shown. */
+async function show(data) {
+  const { event, title, body, details, path, tag } = data.json()
+  const windows = await clients.matchAll({ type: 'window', includeUncontrolled: true })
+  const seen = event !== 'test' && windows.some((one) => one.visibilityState === 'visible')
+  if (seen && !ALWAYS_SHOWS) return
+  const text = details ? body : ((await pushStore())?.texts[event] ?? body)
+  const look = { icon: '/icons/192.png', renotify: !seen, silent: seen }
+  await registration.showNotification(title, { body: text, tag, data: { path }, ...look })
+}
+
+/** Give the server the subscription that replaces an expired one. */
+async function renew({ newSubscription }) {
+  const before = await pushStore()
+  if (!before) return // the user has turned notifications off
+  const options = { userVisibleOnly: true, applicationServerKey: before.key }
+  const { endpoint, keys } = (newSubscription ?? (await registration.pushManager.subscribe(options))).toJSON()
+  const body = { ...before.device, endpoint, p256dh: keys.p256dh, auth: keys.auth, replaces: before.endpoint }
+  const headers = { 'content-type': 'application/json' }
+  const answer = await fetch('/api/push/devices', { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!answer.ok) return // the page tries again when it is opened
+  await (await caches.open(PUSH.cache)).put(PUSH.path, new Response(JSON.stringify({ ...before, endpoint })))
+}
+
+async function pushStore() {
+  return await (await caches.match(PUSH.path, { cacheName: PUSH.cache }))?.json()
 }
 
 /** Keep the page and the files that it names, so that it also opens before they are fetched again. */

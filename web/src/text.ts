@@ -124,6 +124,38 @@ export const english = {
     } as Readonly<Record<string, string>>,
   },
 
+  push: {
+    open: 'While moot is open',
+    openAbout: 'When a run asks or ends, and another window is in front.',
+    title: 'On this device, also when moot is closed',
+    about:
+      'When a run asks, ends or fails. The browser’s push service delivers an encrypted message with the conversation’s title.',
+    turnOn: 'Turn on for this device',
+    turnOff: 'Turn off for this device',
+    ends: 'Also when a run ends without an error',
+    details: 'Show what is asked or answered',
+    detailsAbout: 'Anyone who sees the lock screen can read it.',
+    insecure: 'Not available at this address. Browsers require https, or localhost.',
+    unsupported:
+      'Not available in this browser or window. Private windows have no notifications. On iPhones and iPads, first add moot to the home screen.',
+    denied: 'The browser did not allow notifications. Allow them for this address in the browser’s settings.',
+    notSubscribed: (reason: string) =>
+      `The browser could not subscribe to its push service. Private windows often can’t. (${reason})`,
+    device: (browser: string, system: string) => `${browser} on ${system}`,
+    browser: 'Browser',
+    devices: 'Devices',
+    thisDevice: '(this device)',
+    state: (service: string, sent: string) => `Push service: ${service} · last notification: ${sent}`,
+    failed: (count: number, reason: string) => `${countOf(count, 'attempt')} failed. ${reason}`,
+    test: 'Send a test',
+    testNamed: (name: string) => `Send a test to ${name}`,
+    tested: 'The push service accepted the test.',
+    notSent: (reason: string) => `The test was not accepted. ${reason}`,
+    works: 'Notifications work.',
+    remove: 'Remove',
+    removeNamed: (name: string) => `Remove ${name}`,
+  },
+
   theme: {
     title: 'Theme',
     names: { system: 'System', light: 'Light', dark: 'Dark', contrast: 'High contrast' },

@@ -7,36 +7,54 @@ import { text } from '@/text'
 import { notifyError } from '@/ui/toasts'
 
 const KEY = 'moot.notifications'
+const PUSH = 'moot.push'
 
 /** State of the browser's notifications. `blocked` = the user has refused them in the browser. */
 export type NotificationState = 'on' | 'off' | 'blocked' | 'unsupported'
 
 const listeners = new Set<() => void>()
 
-function stored(): boolean {
+function stored(key: string): string {
   try {
-    return localStorage.getItem(KEY) === 'on'
+    return localStorage.getItem(key) ?? ''
   } catch {
-    return false // storage is unavailable
+    return '' // storage is unavailable
   }
+}
+
+function store(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value)
+  } catch (error) {
+    notifyError(error)
+  }
+  for (const listener of listeners) listener()
+}
+
+/** Return the id of this browser among the devices that get notifications while moot is closed. Empty if it gets none. */
+export function pushDevice(): string {
+  return stored(PUSH)
+}
+
+export function rememberPushDevice(id: string): void {
+  store(PUSH, id)
+}
+
+export function usePushDevice(): string {
+  return useSyncExternalStore(subscribe, pushDevice)
 }
 
 /** Return whether the browser notifies the user about runs. */
 export function notificationState(): NotificationState {
   if (!('Notification' in window)) return 'unsupported'
   if (Notification.permission === 'denied') return 'blocked'
-  return Notification.permission === 'granted' && stored() ? 'on' : 'off'
+  return Notification.permission === 'granted' && stored(KEY) === 'on' ? 'on' : 'off'
 }
 
 /** Turn notifications on or off. The browser may ask the user for permission. */
 export async function turnNotifications(on: boolean): Promise<void> {
   if (on) await Notification.requestPermission()
-  try {
-    localStorage.setItem(KEY, on ? 'on' : 'off')
-  } catch (error) {
-    notifyError(error)
-  }
-  for (const listener of listeners) listener()
+  store(KEY, on ? 'on' : 'off')
 }
 
 function subscribe(listener: () => void): () => void {
@@ -48,8 +66,11 @@ export function useNotificationState(): NotificationState {
   return useSyncExternalStore(subscribe, notificationState)
 }
 
-/** Notify the user when a run asks for something or ends while the page is not in front. */
+/** Notify the user when a run asks for something or ends while the page is not in front. A hidden page leaves this to push notifications. */
 export function useRunNotifications(): void {
+  useEffect(() => {
+    if (pushDevice()) void import('@/data/push').then(({ checkPush }) => checkPush()).catch(() => {}) // tried again at the next start
+  }, [])
   const isOn = useNotificationState() === 'on'
   const live = useLiveRuns(isOn)
   const known = useRef<ReadonlyMap<string, LiveRun> | null>(null)
@@ -59,7 +80,8 @@ export function useRunNotifications(): void {
     const before = known.current
     const now = new Map(live.map((run) => [run.id, run]))
     known.current = now
-    if (!before || !isOn || (document.visibilityState === 'visible' && document.hasFocus())) return
+    const visible = document.visibilityState === 'visible'
+    if (!before || !isOn || (visible ? document.hasFocus() : pushDevice())) return
     const asking = live.filter(
       (run) => asks(run) && !(asks(before.get(run.id)) && before.get(run.id)?.last_seq === run.last_seq),
     )

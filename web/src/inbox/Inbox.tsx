@@ -1,22 +1,20 @@
-import { Bell, BellOff, Inbox as InboxIcon } from 'lucide-react'
+import { Inbox as InboxIcon } from 'lucide-react'
 import { Link } from 'wouter'
 import type { Approval } from '@/api/types'
-import { turnNotifications, useNotificationState } from '@/app/notifications'
 import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
 import { Questions } from '@/conversation/approvals/Questions'
 import { useAnswer, useApprovals, useTitleOf } from '@/data/approvals'
+import { NotificationsButton } from '@/settings/Notifications'
 import { text } from '@/text'
-import { Button } from '@/ui/Button'
 import { age, moment } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
-import { notifyError } from '@/ui/toasts'
 import { View } from '@/ui/View'
 
 /** All open approvals and questions. */
 export default function Inbox() {
   const { data, error, refetch } = useApprovals()
   return (
-    <View title={text.inbox.title} about={text.inbox.about} actions={<Notifications />}>
+    <View title={text.inbox.title} about={text.inbox.about} actions={<NotificationsButton />}>
       {data ? (
         <All approvals={data} />
       ) : error ? (
@@ -25,20 +23,6 @@ export default function Inbox() {
         <Loading rows={3} />
       )}
     </View>
-  )
-}
-
-/** A button that turns the browser's notifications on or off. */
-function Notifications() {
-  const state = useNotificationState()
-  if (state === 'unsupported') return null
-  if (state === 'blocked') return <p className="max-w-60 text-xs text-muted">{text.notifications.blocked}</p>
-  const isOn = state === 'on'
-  return (
-    <Button onClick={() => void turnNotifications(!isOn).catch(notifyError)}>
-      {isOn ? <BellOff size={15} aria-hidden /> : <Bell size={15} aria-hidden />}
-      {isOn ? text.notifications.turnOff : text.notifications.turnOn}
-    </Button>
   )
 }
 

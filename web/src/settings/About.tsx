@@ -1,11 +1,20 @@
 import { useQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
+import { pushDevice } from '@/app/notifications'
 import { useSession } from '@/app/session'
+import { turnOffPush } from '@/data/push'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { moment } from '@/ui/format'
 import { Failed, Loading } from '@/ui/States'
+import { notifyError } from '@/ui/toasts'
+
+/** Sign out. This browser then gets no more notifications. */
+async function signOut(): Promise<void> {
+  if (pushDevice()) await turnOffPush()
+  await api.post('/logout').finally(() => location.assign('/'))
+}
 
 /** The server, its status, the current session and the sign-out button. */
 export default function About() {
@@ -17,7 +26,7 @@ export default function About() {
       actions={
         <Button
           onClick={() => {
-            void api.post('/logout').finally(() => location.assign('/'))
+            void signOut().catch(notifyError)
           }}
         >
           {text.about.signOut}

@@ -1,12 +1,13 @@
 import { useId, useSyncExternalStore } from 'react'
 import { chooseLanguage, chosenLanguage, LANGUAGES } from '@/language'
 import { Area } from '@/settings/Area'
+import { Notifications } from '@/settings/Notifications'
 import { text } from '@/text'
 import { choose, chosen, subscribe, THEMES } from '@/theme/choice'
 import { Button } from '@/ui/Button'
 import { notify } from '@/ui/toasts'
 
-/** The language and the theme of this browser. */
+/** The language, the theme and the notifications of this browser. */
 export default function Appearance() {
   const theme = useSyncExternalStore(subscribe, chosen)
   return (
@@ -21,6 +22,7 @@ export default function Appearance() {
           choose={(language) => chooseLanguage(language) || notify(text.language.notStored)}
         />
         <Choice label={text.theme.title} values={THEMES} names={text.theme.names} chosen={theme} choose={choose} />
+        <Notifications />
       </div>
     </Area>
   )
