@@ -90,7 +90,9 @@ def test_a_device_is_turned_on_changed_tested_and_removed(visit: Visitor, server
     (changed,) = server.call("GET", "/api/push/devices")["data"]
     assert (changed["id"], changed["details"]) == (device["id"], True)
     page.get_by_role("button", name="Send a test to Chrome on Linux").click()
-    expect(page.get_by_text("The test was not accepted. Could not fetch https://push.invalid")).to_be_visible()
+    expect(
+        page.get_by_text("The test was not accepted. The server can't reach the push service. Could not fetch https://push.invalid:")
+    ).to_be_visible()
     expect(page.get_by_text("1 attempt failed.")).to_be_visible()
     assert "hidden-in-the-endpoint" not in page.content()
     assert inaccessible(page, axe) == []

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
+from e2e.cli_process import make
 from e2e.push_service import CONTACT, SECRET, PushService, push_service
 from e2e.test_outgoing_webhooks import Time
+from moot.config.settings import Settings
 from moot.errors import NotFound
 from moot.features.webhooks.encryption import server_key
 from moot.features.webhooks.push import LIFETIME, LONGEST_PAUSE, POLICY, Pusher
 from moot.features.webhooks.sender import PAUSES, OutgoingWebhooks
+from moot.store import open_store
+from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 from moot.types.approval import Answer
 from moot.types.message import text_part
@@ -276,3 +282,36 @@ async def test_a_revoked_login_gets_nothing_more(pushed: Any) -> None:
         assert len(await at.queue(device)) == 1
         await at.store.tokens.revoke(token.id)
         assert await at.store.devices.list() == [] and await at.queue(device) == []
+
+
+async def test_an_event_survives_a_kill_and_is_sent_again(tmp_path: Path) -> None:
+    phone = PushService(url="https://push.invalid").device()
+    with ScriptedProcess([Reply(text="Done.", times=0)]) as model:
+        moot = make(tmp_path, model.config())
+        settings = Settings(home=moot.home)
+
+        async def attempts(count: int) -> None:
+            async with await open_store(settings) as store:
+                with anyio.fail_after(60):
+                    while (await store.devices.get(phone.id)).failures < count:
+                        await anyio.sleep(0.05)
+
+        try:
+            async with await open_store(settings) as store:
+                await store.of("local").devices.add(phone)
+            # the run ends in another process, which sends nothing itself
+            done = await to_thread.run_sync(lambda: moot.run("run", "hello"))
+            assert done.returncode == 0, done.stderr
+            moot.more |= {"MOOT_TESTING": "1", "MOOT_CRASH_AT": "webhook.sent"}
+            server = moot.start("serve", "--json", "--port", "0")
+            assert await to_thread.run_sync(server.wait) == -9
+            await attempts(1)
+            del moot.more["MOOT_CRASH_AT"]
+            again = moot.start("serve", "--json", "--port", "0")
+            await attempts(2)
+            again.terminate()
+            await to_thread.run_sync(again.wait)
+            log = "".join(file.read_text() for file in (moot.home / "state" / "logs").glob("*"))
+            assert SECRET not in log
+        finally:
+            moot.close()

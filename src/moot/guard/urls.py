@@ -60,7 +60,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _TEREDO = IPv6Network("2001::/32")
 _ISATAP = (0x00005EFE, 0x02005EFE)
-_URL = re.compile(r"https?://\S+")
+_URL = re.compile(r"https?://[^\s'\"]*[^\s'\":,.]")
 _NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]*)*", re.IGNORECASE)
 
 

@@ -196,7 +196,8 @@ _PUT_DEVICE: LiteralString = (
     "INSERT INTO push_device (id, owner_id, name, endpoint, p256dh, auth, token, events, details, created_at)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET owner_id = excluded.owner_id, name = excluded.name,"
     " endpoint = excluded.endpoint, p256dh = excluded.p256dh, auth = excluded.auth, token = excluded.token, events = excluded.events,"
-    " details = excluded.details, failures = 0, error = ''"
+    " details = excluded.details, failures = iif(endpoint = excluded.endpoint, failures, 0),"
+    " error = iif(endpoint = excluded.endpoint, error, '')"
 )
 
 

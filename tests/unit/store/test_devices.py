@@ -27,19 +27,21 @@ async def test_the_same_subscription_is_one_device_with_the_latest_choices(tmp_p
     async with await open_store(Settings(home=tmp_path)) as store:
         devices = store.of("ann").devices
         first = await devices.add(device())
-        await devices.record(first.id, "The push service answered with the status 500.")
+        await devices.record(first.id, "busy")
         again = await devices.add(device(name="my phone", events=("approval.asked",), details=True))
         assert (again.id, again.created_at) == (first.id, first.created_at)
         assert [one.id for one in await devices.list()] == [first.id]
-        assert (again.name, again.events, again.details, again.failures, again.error) == ("my phone", ("approval.asked",), True, 0, "")
+        assert (again.name, again.events, again.details, again.failures, again.error) == ("my phone", ("approval.asked",), True, 1, "busy")
 
 
 async def test_a_renewed_subscription_replaces_the_old_one(tmp_path: Path) -> None:
     async with await open_store(Settings(home=tmp_path)) as store:
         devices = store.of("ann").devices
         first = await devices.add(device())
+        await devices.record(first.id, "busy")
         renewed = await devices.add(device(endpoint="https://push.example.com/b", p256dh=b"new"), replaces=PHONE.endpoint)
         assert [(one.id, one.endpoint) for one in await devices.list()] == [(first.id, renewed.endpoint)]
+        assert (renewed.failures, renewed.error) == (0, "")
         unknown = await devices.add(device(endpoint="https://push.example.com/c"), replaces="https://push.example.com/never")
         assert unknown.id != first.id
 

@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { api } from '@/api/client'
+import { api, Problem } from '@/api/client'
 import type { Page } from '@/api/types'
 import { pushDevice, rememberPushDevice } from '@/app/notifications'
 import { text } from '@/text'
@@ -86,7 +86,10 @@ export async function turnOnPush(choices: PushChoices): Promise<Device> {
 export async function turnOffPush(): Promise<void> {
   const id = pushDevice()
   await forget()
-  if (id) await api.delete(`/push/devices/${encodeURIComponent(id)}`)
+  if (!id) return
+  await api.delete(`/push/devices/${encodeURIComponent(id)}`).catch((error: unknown) => {
+    if (!(error instanceof Problem && error.status === 404)) throw error // otherwise it was removed elsewhere
+  })
 }
 
 /** Compare this browser's subscription with the server. The browser may have renewed it, or another device may have removed it. */
@@ -96,6 +99,7 @@ export async function checkPush(): Promise<void> {
   const subscription = await (await navigator.serviceWorker?.getRegistration())?.pushManager.getSubscription()
   if (!device) await forget()
   else if (!subscription) await turnOffPush()
+  else if (subscription.toJSON().endpoint === (await stored())?.endpoint) await keep({ texts: textsOfEvents() })
   else await register(subscription, (await api.get<{ key: string }>('/push/key')).key, choicesOf(device))
 }
 
@@ -123,25 +127,37 @@ function keyOf({ options }: PushSubscription): string {
 
 async function register(subscription: PushSubscription, key: string, choices: PushChoices): Promise<Device> {
   const { endpoint = '', keys = {} } = subscription.toJSON()
-  const cache = await caches.open(STORED.cache)
-  const before = (await (await cache.match(STORED.path))?.json()) as Stored | undefined
   const device = {
     name: deviceName(navigator.userAgent),
     events: [...(choices.ends ? ['run.finished'] : []), 'run.failed', 'approval.asked'],
     details: choices.details,
   }
-  const body = { ...device, endpoint, p256dh: keys.p256dh, auth: keys.auth, replaces: before?.endpoint ?? '' }
+  const body = { ...device, endpoint, p256dh: keys.p256dh, auth: keys.auth, replaces: (await stored())?.endpoint ?? '' }
   const made = await api.post<Device>('/push/devices', body)
-  const { states } = text.notifications
-  const texts = {
-    'run.finished': states.finished,
-    'run.failed': states.failed,
-    'approval.asked': states.waiting,
-    test: text.push.works,
-  }
-  await cache.put(STORED.path, new Response(JSON.stringify({ key, endpoint, device, texts })))
+  await keep({ key, endpoint, device, texts: textsOfEvents() })
   rememberPushDevice(made.id)
   return made
+}
+
+async function stored(): Promise<Partial<Stored> | undefined> {
+  const response = await caches.match(STORED.path, { cacheName: STORED.cache })
+  return (await response?.json()) as Partial<Stored> | undefined
+}
+
+/** Keep values for the service worker, in addition to those that were kept before. */
+async function keep(values: Partial<Stored>): Promise<void> {
+  const all = { ...(await stored()), ...values }
+  await (await caches.open(STORED.cache)).put(STORED.path, new Response(JSON.stringify(all)))
+}
+
+function textsOfEvents(): Record<string, string> {
+  const { finished, failed, waiting } = text.notifications.states
+  return {
+    'run.finished': finished ?? '',
+    'run.failed': failed ?? '',
+    'approval.asked': waiting ?? '',
+    test: text.push.works,
+  }
 }
 
 async function forget(): Promise<void> {

@@ -12,8 +12,11 @@ import { notifyError } from '@/ui/toasts'
 
 /** Sign out. This browser then gets no more notifications. */
 async function signOut(): Promise<void> {
-  if (pushDevice()) await turnOffPush()
-  await api.post('/logout').finally(() => location.assign('/'))
+  try {
+    if (pushDevice()) await turnOffPush()
+  } finally {
+    await api.post('/logout').finally(() => location.assign('/'))
+  }
 }
 
 /** The server, its status, the current session and the sign-out button. */

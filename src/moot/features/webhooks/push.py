@@ -129,7 +129,7 @@ class Pusher:
         try:
             page = await fetch(device.endpoint, headers=headers, body=body, policy=self._policy)
         except Refused as error:
-            return Outcome(without_secrets(error.message, device.endpoint))
+            return Outcome(f"The server can't reach the push service. {without_secrets(error.message, device.endpoint)}")
         return _outcome(page.status, page.retry_after, now)
 
 
