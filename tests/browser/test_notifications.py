@@ -130,7 +130,7 @@ def test_a_device_removed_elsewhere_is_off_after_the_next_start(visit: Visitor, 
     assert server.call("GET", "/api/push/devices")["data"] == []
 
 
-def test_it_is_said_why_notifications_are_not_available(visit: Visitor) -> None:
+def test_the_page_explains_why_notifications_are_not_available(visit: Visitor) -> None:
     tab = visit()
     page = tab.page
     page.add_init_script("Object.defineProperty(window, 'isSecureContext', { value: false })")

@@ -48,7 +48,8 @@ async function open(path) {
 async function show(data) {
   const { event, title, body, details, path, tag } = data.json()
   const windows = await clients.matchAll({ type: 'window', includeUncontrolled: true })
-  const seen = event !== 'test' && windows.some((one) => one.visibilityState === 'visible')
+  const isPage = ({ url, visibilityState }) => visibilityState === 'visible' && !OTHERS.test(new URL(url).pathname)
+  const seen = event !== 'test' && windows.some(isPage)
   if (seen && !ALWAYS_SHOWS) return
   const text = details ? body : ((await pushStore())?.texts[event] ?? body)
   const look = { icon: '/icons/192.png', renotify: !seen, silent: seen }
