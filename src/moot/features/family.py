@@ -34,9 +34,15 @@ class Relative:
 
     @property
     def cost(self) -> int | None:
-        """Cost of the conversation and everything below it, in nano-dollars; None if part of the cost is unknown."""
-        costs = [self.conversation.cost if self.conversation.message_count else 0, *(child.cost for child in self.children)]
-        return None if None in costs or self.conversation.unpriced_runs else sum(cost for cost in costs if cost is not None)
+        """Known cost of the conversation and everything below it, in nano-dollars; None = no price is known."""
+        own = self.conversation.cost if self.conversation.message_count else 0
+        known = [cost for cost in (own, *(child.cost for child in self.children)) if cost is not None]
+        return sum(known) if known else None
+
+    @property
+    def unpriced_runs(self) -> int:
+        """Number of runs of the conversation and everything below it whose cost is completely or partly unknown."""
+        return self.conversation.unpriced_runs + sum(child.unpriced_runs for child in self.children)
 
     def to_json(self) -> JsonObject:
         """Return the tree as JSON. Costs are in nano-dollars; null = unknown."""
@@ -51,6 +57,7 @@ class Relative:
             "prompt": self.conversation.title,
             "summary": self.summary,
             "cost": self.cost,
+            "unpriced_runs": self.unpriced_runs,
             "files": list[Json](self.files),
             "origin": (self.conversation.origin or {}).get("path"),
             "children": list[Json](child.to_json() for child in self.children),

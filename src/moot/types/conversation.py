@@ -199,9 +199,9 @@ class Conversation:
     message_count: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
-    """Cost in nano-dollars of the runs with a known price; None = no price is known."""
+    """Cost in nano-dollars of the steps with a known price; None = no price is known."""
     unpriced_runs: int = 0
-    """Number of runs with an unknown cost."""
+    """Number of runs whose cost is completely or partly unknown."""
     context_usage: float | None = None
     """Share of the model's context window that the last answer used, from 0 to 1; None = unknown."""
     created_at: int = 0

@@ -27,9 +27,9 @@ class Counts:
     cache_write: int = 0
     reasoning: int = 0
     cost: int = 0
-    """Cost in nano-dollars of the answers with a known price."""
+    """Known cost in nano-dollars. An answer with steps of unknown price adds the cost of its other steps."""
     unpriced_runs: int = 0
-    """Number of answers with an unknown cost."""
+    """Number of answers whose cost is completely or partly unknown."""
     steps: int = 0
     ms: int = 0
     """Time in milliseconds that models worked on the answers, as far as known."""

@@ -31,6 +31,7 @@ class UsageWindow:
     cost: int = 0
     """Cost in nano-dollars of the calls with a known price."""
     unpriced: int = 0
+    """Number of answers whose cost is completely or partly unknown."""
     first: int = 0
     """Time of the first call in ms since the epoch; 0 = no calls."""
     last: int = 0

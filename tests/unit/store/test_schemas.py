@@ -226,6 +226,27 @@ async def test_grants_leave_the_settings_and_stay_in_force(tmp_path: Path) -> No
 
 
 @pytest.mark.anyio
+async def test_the_known_part_of_a_cost_is_added_to_earlier_sums(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    connection = sqlite.connect(str(put(20, settings.database)))
+    sql = "SELECT m.no, c.id FROM run AS r JOIN message AS m ON m.id = r.message JOIN conversation AS c ON c.no = r.conversation"
+    (first, id), (second, _) = connection.execute(f"{sql} WHERE r.cost IS NULL AND r.ended_at > 0 ORDER BY r.no LIMIT 2").fetchall()
+    steps = b'{"steps":[{"usage":{"input":9},"cost":70},{"cost":null},{"cost":5},{"cost":-3},{"cost":"1"},7]}'
+    connection.executemany("UPDATE message SET metadata = ? WHERE no = ?", [(steps, first), (b'{"steps":', second)])
+    connection.execute("DELETE FROM to_count")
+    unpriced = connection.execute("SELECT coalesce(sum(unpriced), 0) FROM answer_day").fetchone()[0]
+    connection.commit()
+    connection.close()
+    store = await open_store(settings)
+    try:
+        assert (await store.conversations.get(id)).cost == 75
+        total = (await store.stats.usage()).total
+        assert (total.cost, total.unpriced_runs) == (75, unpriced)
+    finally:
+        await store.close()
+
+
+@pytest.mark.anyio
 async def test_projects_were_last_changed_when_they_were_created(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     put(16, settings.database)

@@ -99,7 +99,10 @@ class Life:
         run, body = accepted.run, {"call": "x", "tool": f"{name}-tool"}
         assert accepted.fence is not None
         usage = Usage(10, 3)
-        steps: Any = [{"step": 1, "model": run.model, "usage": usage.to_json(), "cost": None, "ms": 7, "first_ms": 2}]
+        steps: Any = [
+            {"step": 1, "model": run.model, "usage": usage.to_json(), "cost": None, "ms": 7, "first_ms": 2},
+            {"step": 2, "cost": 4},
+        ]
         tool: Any = {"type": f"tool-{name}-tool", "toolCallId": "x", "state": "output-available", "input": {}, "output": {}}
         events = [
             Event("chunks", (start(run.message, {}),), phase="start", key="run"),

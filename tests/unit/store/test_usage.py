@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from conformance.stores import prompt
 from import_stage import only, stored, take
 from moot.store import SqliteStore
 from moot.store.database.transaction import Transaction
 from moot.store.stats.answers import RunFacts, tool_calls, usage_of
+from moot.types.budget import Spending, SpendingQuery
 from moot.types.conversation import Conversation
 from moot.types.imports import Recording
 from moot.types.message import Message, text_part
+from moot.types.store import End, Fold
 from moot.types.usage import Usage
 from talk_format import line
 
+HOUR = 3_600_000
 STEPS: Any = [
     {"step": 1, "model": "m@p", "usage": {"input": 10, "output": 2}, "cost": 5, "ms": 900, "first_ms": 300},
     {"step": 2, "model": "m@p", "usage": {"input": 30, "output": 4}, "cost": 7},
@@ -47,8 +51,25 @@ def test_an_answer_without_a_run_has_the_usage_of_its_steps() -> None:
         12,
     )
     assert (usage.first_ms, usage.ms, usage.timed, usage.context) == (300, 900, 2, 30)
-    assert usage_of({"steps": [STEPS[0], {**STEPS[1], "cost": None}]}, "finished", None).cost is None
+    assert not usage.unpriced
     assert usage_of({}, "finished", None).cost is None
+    assert not usage_of({}, "finished", None).unpriced and usage_of({"model": "m"}, "finished", None).unpriced
+
+
+def test_an_answer_with_a_step_of_unknown_price_has_the_cost_of_its_other_steps() -> None:
+    partly: Any = {"model": "m", "steps": [STEPS[0], {**STEPS[1], "cost": None}]}
+    empty: Any = {"model": "m", "steps": [STEPS[0], {"step": 2}]}
+    ran = RunFacts("default", "m@p", "finished", "", Usage(input=40), None)
+    cases: list[tuple[Any, RunFacts | None, int | None, bool]] = [
+        (partly, None, 5, True),
+        (empty, None, 5, False),  # the second step used no tokens
+        (partly, ran, 5, True),
+        (partly, ran._replace(cost=9), 9, False),  # the totals of the run also include attempts that failed
+        ({"steps": [{**STEPS[1], "cost": None}]}, None, None, True),
+    ]
+    for metadata, run, cost, unpriced in cases:
+        usage = usage_of(metadata, "finished", run)
+        assert (usage.cost, usage.unpriced) == (cost, unpriced)
 
 
 def test_an_answer_with_a_run_has_the_usage_of_the_run() -> None:
@@ -60,9 +81,10 @@ def test_an_answer_with_a_run_has_the_usage_of_the_run() -> None:
         100,
         0,
         60,
-        None,
+        12,
         2,
     )
+    assert usage.unpriced
 
 
 @pytest.mark.parametrize(
@@ -122,7 +144,36 @@ async def test_numbers_that_can_not_be_true_do_not_stop_the_counting(store: Sqli
         await store.conversations.add_message(Message(f"m{number}", "assistant", TOOLS, metadata, "c", created_at=1000))
     found = await store.stats.usage()
     assert (found.total.runs, found.total.input, found.total.output, found.total.cache_read) == (3, 120, 18, 18)
-    assert found.total.cost == (0 if name == "cost" else 42)
+    assert (found.total.cost, found.total.unpriced_runs) == ((36, 3) if name == "cost" else (42, 0))
+
+
+@pytest.mark.anyio
+async def test_all_sums_contain_the_known_part_of_a_cost(store: SqliteStore) -> None:
+    partly: Any = [{**STEPS[0], "at": HOUR}, {**STEPS[1], "at": HOUR + 20 * 60_000, "cost": None}]
+    metadata: Any = {"agent": "claude", "model": "m@p", "steps": partly}
+    accepted = await store.records.submit(prompt())
+    assert accepted.fence is not None
+    changes = [Fold((), metadata, "finished"), End("finished", usage=Usage(40, 6), model="m@p")]
+    await store.log.append(accepted.fence.conversation, [], fence=accepted.fence, changes=changes)
+    ran = await store.conversations.get(accepted.run.conversation)
+    assert (ran.cost, ran.unpriced_runs) == (5, 1)
+    assert await store.stats.spent([SpendingQuery("local"), SpendingQuery(run=accepted.run.id)]) == [Spending(5, 46, 1)] * 2
+
+    await store.conversations.create(Conversation("c", origin={"format": "claude-code", "source_id": "c"}))
+    del metadata["agent"]
+    await store.conversations.add_message(Message("a", "assistant", (), metadata, "c", created_at=HOUR))
+    total = await store.stats.usage(by=("day", "model", "agent", "project", "hour"))
+    groups = (total.models, total.projects, *({"": one} for one in (total.total,)))
+    assert [[(one.runs, one.cost, one.unpriced_runs) for one in group.values()] for group in groups] == [[(2, 10, 2)]] * 3
+    for group in (total.days, total.hours, total.agents):
+        assert [(one.runs, one.cost, one.unpriced_runs) for one in group.values()] == [(1, 5, 1)] * 2
+    alone = (await store.stats.usage(conversation="c")).total
+    assert (alone.runs, alone.cost, alone.unpriced_runs) == (1, 5, 1)
+    (block,) = (await store.stats.windows(2 * HOUR)).blocks
+    assert (block.runs, block.input, block.cost, block.unpriced) == (2, 40, 5, 1)
+    await store.erasure.purge(["c"])
+    left = (await store.stats.usage()).total
+    assert (left.runs, left.cost, left.unpriced_runs) == (1, 5, 1)
 
 
 @pytest.mark.anyio

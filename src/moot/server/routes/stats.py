@@ -131,8 +131,9 @@ class ActivityOut(Out):
     runs: int
     """Number of answers."""
     cost: int
+    """Known cost of the answers."""
     unpriced: int
-    """Number of answers with an unknown cost."""
+    """Number of answers whose cost is completely or partly unknown."""
     input: int
     output: int
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from moot.convert.imports import key_at_host
+from moot.convert.imports import key_at_host, usage_of_steps
 from moot.errors import NotFound
 from moot.store import lookup
 from moot.store.database.transaction import Transaction
@@ -62,7 +62,9 @@ def _insert_run(transaction: Transaction, conversation: int, run: Run, owner: st
 
 def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) -> None:
     usage = sum((run.usage for run in recording.runs), Usage())
-    costs = [run.cost for run in recording.runs if run.cost is not None]
+    steps = {message.id: message.metadata for message in recording.messages}
+    known = (run.cost if run.cost is not None else usage_of_steps(steps.get(run.message, {}))[1] for run in recording.runs)
+    costs = [cost for cost in known if cost is not None]
     unpriced = sum(run.cost is None and (run.model != "" or run.usage != Usage()) for run in recording.runs)
     transaction.execute(
         "UPDATE conversation SET message_count = ?, head_id = ?, usage_input = ?, usage_output = ?, usage_cache_read = ?,"

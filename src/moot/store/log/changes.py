@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from moot.convert.imports import usage_of_steps
 from moot.errors import Busy, NotFound, StoreError
 from moot.store import channels
 from moot.store.database.blob_rows import insert_blobs
@@ -91,7 +92,7 @@ def _end(transaction: Transaction, target: Target, change: End) -> None:
     _keep_unread(transaction, target)
     deny_open(transaction, run, "The run has ended.")
     channels.add_end(transaction, run, change.status)
-    _add_sums(transaction, target.conversation, change)
+    _add_sums(transaction, target, change)
     # keep an agent or model that a person selected during the run; a model chosen by an outside agent is not a setting
     transaction.execute(
         "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?) AND ? = 'moot'",
@@ -128,8 +129,11 @@ def _keep_unread(transaction: Transaction, target: Target) -> None:
         parent = message.id
 
 
-def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
-    usage = change.usage
+def _add_sums(transaction: Transaction, target: Target, change: End) -> None:
+    usage, cost = change.usage, change.cost
+    if cost is None:  # some steps may have a known price
+        metadata: Any = transaction.row("SELECT metadata FROM message WHERE id = ?", (target.fence.message,))
+        _, cost, _ = usage_of_steps(parse_stored_object(metadata[0]))
     transaction.execute(
         "UPDATE conversation SET updated_at = max(updated_at, ?), usage_input = coalesce(usage_input + ?, ?, usage_input),"
         " usage_output = coalesce(usage_output + ?, ?, usage_output),"
@@ -145,12 +149,11 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
                 for count in (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
                 for number in (count, count)
             ),
-            change.cost,
-            change.cost,
+            *(cost, cost),
             int(change.cost is None and (change.model != "" or usage != Usage())),  # a run that called no model has no cost
             change.context_usage,
             change.model,
-            conversation,
+            target.conversation,
         ),
     )
 

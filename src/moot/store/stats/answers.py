@@ -47,6 +47,9 @@ class AnswerUsage(NamedTuple):
     cache_write: int
     reasoning: int
     cost: int | None
+    """Cost of the steps with a known price, in nano-dollars; None if no price is known."""
+    unpriced: bool
+    """True if the cost is completely or partly unknown."""
     first_ms: int | None
     ms: int
     timed: int
@@ -64,16 +67,21 @@ class ToolCalls:
     timed: int = 0
 
 
-def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerUsage:
-    """Return the run's own sums, or for an imported answer without a run, sums over the steps in its metadata."""
+def usage_of(metadata: JsonObject, status: str, run: RunFacts | None, *, agent: str = "", model: str = "") -> AnswerUsage:
+    """Return the run's own sums, or for an imported answer without a run, sums over the steps in its metadata.
+
+    If the cost of the run is unknown, the known costs of its steps are added up. `agent` and `model` are those of an imported answer that
+    names none.
+    """
     stored = metadata.get("steps")
     steps = [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
+    costs = [step.cost for step in steps if step.cost is not None]
+    unpriced = run is not None and run.cost is None
     if run is None:
         usage = sum((step.usage for step in steps), Usage())
-        costs = [step.cost for step in steps if step.cost is not None or step.usage != NO_USAGE]
-        run = RunFacts(_text(metadata.get("agent")), _text(metadata.get("model")), status, "", usage, None)
-        if costs and None not in costs:
-            run = run._replace(cost=sum(cost for cost in costs if cost is not None))
+        run = RunFacts(_text(metadata.get("agent")) or agent, _text(metadata.get("model")) or model, status, "", usage, None)
+        unpriced = not costs or any(step.cost is None and step.usage != NO_USAGE for step in steps)
+    cost = run.cost if run.cost is not None or not costs else sum(costs)
     timed = [step for step in steps if step.ms is not None]
     usage = _plausible(run.usage)
     ms, timed_output = (
@@ -82,7 +90,8 @@ def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerU
     return AnswerUsage(
         *(run.agent, run.model, run.status, run.error, len(steps)),
         *(usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0, usage.reasoning or 0),
-        *(_whole(run.cost), steps[0].first_ms if steps else None, ms),
+        *(_whole(cost), unpriced and (run.model != "" or (usage.input or 0) + (usage.output or 0) > 0)),
+        *(steps[0].first_ms if steps else None, ms),
         *(timed_output, max((step.usage.input or 0 for step in steps), default=0)),
     )
 
@@ -219,8 +228,8 @@ def put(found: list[Record], transaction: Transaction) -> None:
             continue
         transaction.execute(
             "INSERT INTO answer (message, conversation, at, lead, program, calls, limits, agent, model, status, error, steps, input,"
-            " output, cache_read, cache_write, reasoning, cost, first_ms, ms, timed, context)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " output, cache_read, cache_write, reasoning, cost, unpriced, first_ms, ms, timed, context)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (no, record.conversation, record.at, record.lead, record.program, record.spans, record.limits, *record.usage),
         )
         for tool, one in record.calls.items():
@@ -256,8 +265,7 @@ def _record(connection: Connection, row: Any) -> Record:
     pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
     pieces, metadata = without_copies(pieces, metadata, copies)
     if run is None:
-        usage = usage_of(metadata, status, None)
-        usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
+        usage = usage_of(metadata, status, None, agent=agent, model=model)
     else:
         error, spent = None if row[12] is None else readable(row[12]), readable(row[13])
         kind = str(error.get("kind", "failed")) if isinstance(error, dict) else ""

@@ -47,7 +47,7 @@ _SUMS: LiteralString = (
 )
 _OF_ANSWER: LiteralString = (
     "1 AS runs, a.status = 'failed' AS failed, a.input, a.output, a.cache_read, a.cache_write, a.reasoning, coalesce(a.cost, 0) AS cost,"
-    " a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0) AS unpriced, a.steps, a.ms, a.timed,"
+    " a.unpriced, a.steps, a.ms, a.timed,"
     " coalesce(a.first_ms, 0) AS first_ms, a.first_ms IS NOT NULL AS firsts, a.context"
 )
 _OWNED: LiteralString = "c.owner_id = coalesce(:owner, c.owner_id)"

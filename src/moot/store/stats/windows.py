@@ -33,7 +33,7 @@ _LONG = 24 * HOUR
 
 _ANSWERS: LiteralString = (
     "SELECT a.at, a.program, a.calls, a.steps, a.input, a.output, a.cache_read, a.cache_write, a.cost,"
-    " a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0)"
+    " a.unpriced"
     " FROM answer AS a INDEXED BY answer_at JOIN conversation AS c ON c.no = a.conversation"
     " WHERE a.at >= ?1 AND a.at <= ?2 AND a.program IN (SELECT value FROM json_each(?3)) AND c.owner_id = coalesce(?4, c.owner_id)"
     " ORDER BY a.at"
@@ -130,7 +130,7 @@ def _usages(connection: Connection, since: int, until: int, programs: Iterable[s
         spans = [Usages._make((at, at, max(1, steps), *counts, cost or 0, unpriced))]
         if calls is not None:
             stored: list[list[int]] = json.loads(calls)
-            spans = [Usages._make((*span[:-1], 0 if cost is None else span[-1], 0)) for span in stored]
+            spans = [Usages._make((*span, 0)) for span in stored]
             spans[0] = spans[0]._replace(unpriced=unpriced)
         found.setdefault(program, []).extend(spans)
     return {program: sorted(spans) for program, spans in found.items()}

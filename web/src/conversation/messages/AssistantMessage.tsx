@@ -24,7 +24,7 @@ import { agentName } from '@/lists/agents'
 import { ChangedFiles, Findings } from '@/projects/links'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
-import { money } from '@/ui/format'
+import { spent } from '@/ui/format'
 import { Failed } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
 
@@ -215,14 +215,14 @@ function Foot({ message }: { message: Message }) {
 function Facts({ message }: { message: Message }) {
   const steps = message.metadata?.steps ?? []
   const ms = steps.reduce((sum, step) => sum + (step.ms ?? 0), 0) // imported messages may have no duration
-  const costs = steps.map((step) => step.cost)
-  const cost = costs.includes(null) ? null : costs.reduce<number>((sum, one) => sum + (one ?? 0), 0)
+  const cost = steps.reduce((sum, step) => sum + (step.cost ?? 0), 0)
+  const unpriced = steps.filter((step) => step.cost === null).length
   const { agent, model } = message.metadata ?? {}
   const facts = [
     agent && agentName(agent),
     model,
     ms > 0 && text.time.seconds(ms / 1_000),
-    cost !== null && cost > 0 && money(cost),
+    cost > 0 && spent(cost, unpriced),
   ].filter(Boolean)
   if (!facts.length) return null
   return (

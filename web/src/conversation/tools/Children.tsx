@@ -5,7 +5,7 @@ import type { Relative } from '@/api/types'
 import { useAround } from '@/conversation/messages/context'
 import { useChildren } from '@/data/children'
 import { text } from '@/text'
-import { money } from '@/ui/format'
+import { money, spent } from '@/ui/format'
 
 const LOOKS: Record<string, string> = {
   running: 'bg-accent animate-pulse',
@@ -70,8 +70,9 @@ function Child({ child }: { child: Relative }) {
 }
 
 /** Return the cost of a sub-agent and those below it. Empty if there is no cost, or if it is not known yet. */
-function costOf({ cost, status }: Relative): string {
-  if (cost === null) return status === 'finished' ? text.children.unknownCost : ''
+function costOf({ cost, unpriced_runs: unpriced, status }: Relative): string {
+  if (cost && unpriced) return spent(cost, unpriced)
+  if (cost === null || unpriced) return status === 'finished' ? text.children.unknownCost : ''
   return cost ? money(cost) : ''
 }
 

@@ -23,6 +23,7 @@ from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, RunFlags, ShowF
 from moot.cli.run import Request, gather, make_show, perform
 from moot.cli.terminal.prompts.layout import moves_cursor
 from moot.commands import RunOverrides
+from moot.convert.serialization import describe_cost
 from moot.engine import Engine
 from moot.engine.locks import Place, owner_place
 from moot.errors import NotFound, UsageError
@@ -287,7 +288,8 @@ async def agent_tree(conversation: Root = LATEST, /, *, json: AsJson = False, ou
 def _print_relative(output: Output, relative: Relative, first: str, rest: str) -> None:
     """Print a conversation, the files it changed, and its children. `first` and `rest` are the prefixes of its first and later lines."""
     shown = relative.run.status if relative.run is not None and relative.status == "finished" else relative.status
-    cost = "" if not relative.cost else f"  ${relative.cost / 1e9:.4f}"
+    known = describe_cost(relative.cost or None, relative.unpriced_runs)
+    cost = f"  {known}" if known else ""
     conversation = relative.conversation
     line = f"{first}{conversation.agent}  {shown}{cost}  {conversation.id[:13]}  {conversation.title or 'untitled'}"
     output.line(line)

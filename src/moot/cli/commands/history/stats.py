@@ -32,7 +32,7 @@ _TODAY = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0), coalesce(su
 _SESSION = (
     "WITH RECURSIVE tree(no, id) AS (SELECT c.no, c.id FROM import_conversation AS i JOIN conversation AS c ON c.no = i.conversation"
     " WHERE i.source_id = ? UNION SELECT k.no, k.id FROM tree AS t JOIN conversation AS k ON k.parent_id = t.id)"
-    " SELECT coalesce(sum(a.cost), 0), coalesce(sum(a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0)), 0), count(*)"
+    " SELECT coalesce(sum(a.cost), 0), coalesce(sum(a.unpriced), 0), count(*)"
     " FROM tree AS t JOIN answer AS a ON a.conversation = t.no"
 )
 _IMPOSSIBLE = 1e12

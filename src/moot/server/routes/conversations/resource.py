@@ -92,7 +92,9 @@ class RelativeOut(Out):
     summary: str
     """Result of the newest run, after the run has ended."""
     cost: int | None
-    """Cost in nano-dollars, including all sub-agents; null = unknown."""
+    """Known cost in nano-dollars, including all sub-agents; null = no price is known."""
+    unpriced_runs: int
+    """Number of runs, including those of all sub-agents, whose cost is completely or partly unknown."""
     files: list[str]
     """Files that the agent has written."""
     origin: str | None
