@@ -9,7 +9,8 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _ASCII_TOKEN = re.compile(r"[a-z0-9]+")
 _TOKEN = re.compile(r"(?:[^\W_][\u0300-\u036f]*)+")
-_ENCODED = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{1024,}")
+_ENCODED_LENGTH = 1024
+_ENCODED = re.compile(rf"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{{{_ENCODED_LENGTH},}}")
 """Encoded data, such as an image in base64. It contains no words, but would fill the index with random letters."""
 _FOREIGN = re.compile("[^\x00-\x7f]+")
 _LETTERS = bytes(byte if chr(byte).isalnum() else 0x20 for byte in range(128)).lower() + b" " * 128
@@ -25,7 +26,14 @@ def spaced(text: str) -> str:
 
 def indexable(text: str) -> str:
     """Return the text as it is indexed: without encoded data, and `spaced`."""
-    return spaced(_ENCODED.sub(" ", text) if len(text) > 1024 else text)
+    return spaced(_ENCODED.sub(" ", text) if _has_long_word(text) else text)
+
+
+def _has_long_word(text: str) -> bool:
+    """Return False if there is a space or line break in each stretch of `_ENCODED_LENGTH` characters. Much faster than `_ENCODED`."""
+    step = _ENCODED_LENGTH // 2  # a longer word fills at least one of these pieces
+    pieces = range(0, len(text) - step + 1, step)
+    return any(text.find(" ", at, at + step) < 0 and text.find("\n", at, at + step) < 0 for at in pieces)
 
 
 def tokens(text: str) -> list[str]:
