@@ -90,10 +90,10 @@ class _Frame(msgspec.Struct, array_like=True):
 _DECODER = msgspec.msgpack.Decoder(_Frame)
 
 
-def pack(rows: Sequence[Row]) -> bytes:
-    """Encode consecutive rows as one frame."""
+def pack(rows: Sequence[Row], *, is_new: bool = False) -> bytes:
+    """Encode consecutive rows as one frame. New rows have no checks: those of their events are stored nowhere, because they match."""
     groups, order = _grouped(rows)
-    checks = {place: row.check for place, row in enumerate(rows) if not row.is_sound()}
+    checks = {} if is_new else {place: row.check for place, row in enumerate(rows) if not row.is_sound()}
     return msgspec.msgpack.encode(_Frame(_ints([row.at for row in rows]), _order(order), [group.packed() for group in groups], checks))
 
 
@@ -318,10 +318,10 @@ class Columns:
         self.dictionary = dictionary
         """The dictionary for new frames."""
 
-    def pack(self, rows: Sequence[Row]) -> bytes:
-        """Encode consecutive rows as a frame."""
+    def pack(self, rows: Sequence[Row], *, is_new: bool = False) -> bytes:
+        """Encode consecutive rows as a frame (see `frames.pack`)."""
         words = None if self.dictionary is None else _dictionary(self.dictionary)
-        return zstandard.ZstdCompressor(level=self._level, dict_data=words, write_dict_id=False).compress(pack(rows))
+        return zstandard.ZstdCompressor(level=self._level, dict_data=words, write_dict_id=False).compress(pack(rows, is_new=is_new))
 
     def unpack(self, data: bytes, dictionary: str | None, base: int, first: int) -> list[tuple[Any, ...]]:
         """Decode a frame (see `frames.unpack`). Raise StoreError if the dictionary is unknown, StoreCorrupt if the data is damaged."""

@@ -51,7 +51,7 @@ class Codec(Protocol):
 
     @property
     def dictionary(self) -> str | None: ...
-    def pack(self, rows: Sequence[Row], /) -> bytes: ...
+    def pack(self, rows: Sequence[Row], /, *, is_new: bool = False) -> bytes: ...
     def unpack(self, data: bytes, dictionary: str | None, base: int, first: int, /) -> list[tuple[Any, ...]]: ...
 
 
@@ -180,18 +180,18 @@ def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=8).hexdigest()
 
 
-def pack_segment(events: Sequence[Row], share: float = 1.0, *, fast: bool = False) -> Packed:
+def pack_segment(events: Sequence[Row], share: float = 1.0, *, fast: bool = False, is_new: bool = False) -> Packed:
     """Pack consecutive rows into a segment, then unpack it and compare.
 
-    Work for at most the fraction `share` of the time, sleeping between frames. With `fast`, pack faster but use a little more space. Raise
-    StoreCorrupt if the unpacked rows differ.
+    Work for at most the fraction `share` of the time, sleeping between frames. With `fast`, pack faster but use a little more space.
+    `is_new` means that the events are not stored yet and have no checks. Raise StoreCorrupt if the unpacked rows differ.
     """
     codec: Codec = attribute(_FAST) if fast else _codec(CODEC)
     index: list[Json] = []
     data = bytearray()
     for group in _grouped(events):
         started = time.monotonic()
-        frame = codec.pack(_PacedRows(group) if share < 1 else group)
+        frame = codec.pack(_PacedRows(group) if share < 1 else group, is_new=is_new)
         back = codec.unpack(frame, codec.dictionary, group[0].id - group[0].seq, group[0].seq)
         if len(back) != len(group) or not all(
             one[:10] == row[:10] and one[10] in (None, row.check) for one, row in zip(back, group, strict=False)
@@ -245,10 +245,10 @@ def append(transaction: Transaction, conversation: int, entries: Sequence[Entry]
         return transaction.add_encoded(conversation, entries)
     seqs, base, now = transaction.number(conversation, len(entries)), conversation << SEQ_BITS, transaction.now
     found = [
-        checked(Row(base | seq, at or now, None, None, kind, b"[]", raw, None, None, body, b""))
+        Row(base | seq, at or now, None, None, kind, b"[]", raw, None, None, body, b"")
         for seq, (kind, raw, body, at) in zip(seqs, entries, strict=True)
     ]
-    insert(transaction, conversation, seqs.start, seqs.stop - 1, pack_segment(found, fast=size >= _WORTH))
+    insert(transaction, conversation, seqs.start, seqs.stop - 1, pack_segment(found, fast=size >= _WORTH, is_new=True))
     transaction.execute("UPDATE log_head SET sealed_through = ? WHERE conversation = ?", (seqs.stop - 1, conversation))
     return seqs
 
