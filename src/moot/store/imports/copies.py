@@ -30,6 +30,12 @@ _FORKED_FROM = (
     " GROUP BY c.no ORDER BY count(*) DESC, c.no LIMIT 1) WHERE no = ?"
 )
 
+_SHARED = (
+    # few identities have several messages, and the other columns of their messages are in other tables
+    "SELECT i.identity FROM import_identity AS i WHERE (i.is_copy OR EXISTS (SELECT 1 FROM import_identity AS o"
+    " WHERE o.identity = i.identity AND (o.message, o.step) <> (i.message, i.step))) AND i.identity IN"
+)
+
 
 class _Holder(NamedTuple):
     """A message with a certain identity."""
@@ -126,6 +132,7 @@ def _with_owner(owner: str, identities: Sequence[bytes]) -> dict[int, bytes]:
 
 def _holders(transaction: Transaction, identities: Sequence[bytes]) -> Iterator[list[_Holder]]:
     """Yield the messages of each identity that has several messages, or only a copy."""
+    several = {identity for (identity,) in select_in(transaction, _SHARED, identities)}
     sql = (
         "SELECT i.identity, i.message, i.step, i.is_copy, m.conversation, o.owner_id, o.format, o.source_id, o.copied_from, o.rank,"
         " o.started_at FROM import_identity AS i JOIN message AS m ON m.no = i.message"
@@ -133,14 +140,13 @@ def _holders(transaction: Transaction, identities: Sequence[bytes]) -> Iterator[
         " WHERE i.identity IN"
     )
     found = defaultdict[bytes, dict[tuple[int, int], _Holder]](dict)
-    for identity, message, step, is_copy, no, *place, copied_from, rank, started_at in select_in(transaction, sql, identities):
+    for identity, message, step, is_copy, no, *place, copied_from, rank, started_at in select_in(transaction, sql, sorted(several)):
         owner, format, source_id = place
         found[identity][message, step] = _Holder(
             message, step, bool(is_copy), no, (owner, format, source_id), copied_from, rank, started_at
         )
     for holders in found.values():
-        if len(holders) > 1 or any(holder.is_copy for holder in holders.values()):
-            yield list(holders.values())
+        yield list(holders.values())
 
 
 class _Ancestors:

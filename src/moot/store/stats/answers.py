@@ -73,12 +73,18 @@ def usage_of(metadata: JsonObject, status: str, run: RunFacts | None, *, agent: 
     If the cost of the run is unknown, the known costs of its steps are added up. `agent` and `model` are those of an imported answer that
     names none.
     """
-    stored = metadata.get("steps")
-    steps = [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
+    steps = _steps_of(metadata)
     costs = [step.cost for step in steps if step.cost is not None]
     unpriced = run is not None and run.cost is None
     if run is None:
-        usage = sum((step.usage for step in steps), Usage())
+        used = [step.usage for step in steps if step.usage is not NO_USAGE]
+        usage = Usage(
+            sum([one.input or 0 for one in used]),
+            sum([one.output or 0 for one in used]),
+            sum([one.cache_read or 0 for one in used]),
+            sum([one.cache_write or 0 for one in used]),
+            sum([one.reasoning or 0 for one in used]),
+        )
         run = RunFacts(_text(metadata.get("agent")) or agent, _text(metadata.get("model")) or model, status, "", usage, None)
         unpriced = not costs or any(step.cost is None and step.usage != NO_USAGE for step in steps)
     cost = run.cost if run.cost is not None or not costs else sum(costs)
@@ -106,10 +112,12 @@ def tool_calls(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, Too
         one.calls += 1
         one.failed += part.get("state") == "output-error"
         one.denied += part.get("state") == "output-denied"
-        metadata = part.get("toolMetadata")  # some agents report durations themselves
-        inner = [metadata, *metadata.values()] if isinstance(metadata, dict) else []
-        known = [times.get(str(part.get("toolCallId"))), *(_whole(value.get("durationMs")) for value in inner if isinstance(value, dict))]
-        if (ms := next((ms for ms in known if ms is not None), None)) is not None:
+        ms = times.get(str(part.get("toolCallId"))) if times else None
+        metadata = part.get("toolMetadata")
+        if ms is None and isinstance(metadata, dict):  # some agents report durations themselves
+            inner = [metadata, *[value for value in metadata.values() if isinstance(value, dict)]]
+            ms = next((ms for value in inner if (ms := _whole(value.get("durationMs"))) is not None), None)
+        if ms is not None:
             one.ms += ms
             one.timed += 1
     return found
@@ -127,12 +135,17 @@ class Step(NamedTuple):
     def of(cls, step: JsonObject) -> Step:
         usage = step.get("usage")
         return cls(
-            _plausible(Usage.from_json(usage)) if isinstance(usage, dict) else Usage(),
+            _plausible(Usage.from_json(usage)) if isinstance(usage, dict) else NO_USAGE,
             _whole(step.get("cost")),
             _whole(step.get("ms")),
             _whole(step.get("first_ms")),
             _whole(step.get("at")),
         )
+
+
+def _steps_of(metadata: JsonObject) -> list[Step]:
+    stored = metadata.get("steps")
+    return [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
 
 
 def _whole(value: Json) -> int | None:
@@ -142,8 +155,10 @@ def _whole(value: Json) -> int | None:
 def _plausible(usage: Usage) -> Usage:
     """Return the usage without impossible numbers, such as negative ones."""
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
-    known = [_whole(count) for count in counts]
-    return usage if all(one == count for one, count in zip(known, counts, strict=True)) else Usage(*known)
+    numbers = [count for count in counts if count is not None]
+    if not numbers or (min(numbers) >= 0 and max(numbers) < LARGEST):
+        return usage
+    return Usage(*map(_whole, counts))
 
 
 def _text(value: Json) -> str:
@@ -291,9 +306,10 @@ def _record(connection: Connection, row: Any) -> Record:
 
 def _spans(at: int, metadata: JsonObject, usage: AnswerUsage) -> str | None:
     stored = metadata.get("steps")
-    steps = [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
+    if not isinstance(stored, list) or not any(isinstance(step, dict) and "at" in step for step in stored):
+        return None  # true for most imported answers, whose steps need not be parsed again
     whole = Usage(usage.input, usage.output, usage.cache_read, usage.cache_write)
-    return spans_of(at, [(step.at, step.usage, step.cost) for step in steps], whole, usage.cost)
+    return spans_of(at, [(step.at, step.usage, step.cost) for step in _steps_of(metadata)], whole, usage.cost)
 
 
 def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
