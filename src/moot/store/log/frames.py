@@ -90,9 +90,12 @@ class _Frame(msgspec.Struct, array_like=True):
 _DECODER = msgspec.msgpack.Decoder(_Frame)
 
 
-def pack(rows: Sequence[Row], *, is_new: bool = False) -> bytes:
-    """Encode consecutive rows as one frame. New rows have no checks: those of their events are stored nowhere, because they match."""
-    groups, order = _grouped(rows)
+def pack(rows: Sequence[Row], *, is_new: bool = False, longest: int = _LONGEST) -> bytes:
+    """Encode consecutive rows as one frame. New rows have no checks: those of their events are stored nowhere, because they match.
+
+    Events of more than `longest` bytes are not compared with others.
+    """
+    groups, order = _grouped(rows, longest)
     checks = {} if is_new else {place: row.check for place, row in enumerate(rows) if not row.is_sound()}
     return msgspec.msgpack.encode(_Frame(_ints([row.at for row in rows]), _order(order), [group.packed() for group in groups], checks))
 
@@ -214,7 +217,7 @@ def _constants(pieces: Sequence[Sequence[bytes]], holes: set[int]) -> list[bytes
     return constants
 
 
-def _grouped(rows: Sequence[Row]) -> tuple[list[_Group], list[int]]:
+def _grouped(rows: Sequence[Row], longest: int) -> tuple[list[_Group], list[int]]:
     groups: list[_Group] = []
     order: list[int] = []
     alike: dict[tuple[object, ...], _Alike] = {}
@@ -222,7 +225,7 @@ def _grouped(rows: Sequence[Row]) -> tuple[list[_Group], list[int]]:
         shared, fields = (run, exchange, kind, phase, key), (chunks, raw, body)
         known = alike.get((shared, raw is None, body is None)) or alike.setdefault((shared, raw is None, body is None), _Alike(shared))
         joined = _JOINT.join((chunks, raw or b"", body or b""))
-        simple = len(joined) <= _LONGEST and joined.count(_JOINT) == 2
+        simple = len(joined) <= longest and joined.count(_JOINT) == 2
         number = known.fitting(joined) if simple else None
         if number is None:
             number = len(groups)
@@ -313,15 +316,18 @@ _LARGEST = 1 << 31  # maximum decompressed size of a frame in bytes; moot writes
 class Columns:
     """Codec for columnar frames (`frames.py`) with zstd compression."""
 
-    def __init__(self, dictionary: str | None, level: int = _LEVEL) -> None:
+    def __init__(self, dictionary: str | None, level: int = _LEVEL, longest: int = _LONGEST) -> None:
         self._level = level
+        self._longest = longest
         self.dictionary = dictionary
         """The dictionary for new frames."""
 
     def pack(self, rows: Sequence[Row], *, is_new: bool = False) -> bytes:
         """Encode consecutive rows as a frame (see `frames.pack`)."""
         words = None if self.dictionary is None else _dictionary(self.dictionary)
-        return zstandard.ZstdCompressor(level=self._level, dict_data=words, write_dict_id=False).compress(pack(rows, is_new=is_new))
+        return zstandard.ZstdCompressor(level=self._level, dict_data=words, write_dict_id=False).compress(
+            pack(rows, is_new=is_new, longest=self._longest)
+        )
 
     def unpack(self, data: bytes, dictionary: str | None, base: int, first: int) -> list[tuple[Any, ...]]:
         """Decode a frame (see `frames.unpack`). Raise StoreError if the dictionary is unknown, StoreCorrupt if the data is damaged."""
@@ -335,8 +341,8 @@ class Columns:
 
 
 COLUMNS = Columns("events-1")
-FAST = Columns(None, 3)
-"""For large frames: it needs a fifth of the time, and the frames become 5 % larger."""
+FAST = Columns(None, 3, 2048)
+"""For large frames: it needs a tenth of the time, and the frames become 6 % larger."""
 
 
 @cache
