@@ -20,7 +20,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from moot.convert.imports import digest_of
 from moot.errors import MootError
-from moot.formats.kit.documents import Continuable, GrowingFile, GrowingSession
+from moot.formats.kit.documents import Continuable, GrowingFile, GrowingSession, lines_in
 from moot.formats.kit.files import open_regular
 from moot.formats.kit.unread import Checker, read_checked
 from moot.imports.arrivals import digest_of_record, encode_arrival
@@ -30,12 +30,10 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.format import (
     TOTAL_OF,
     Entry,
-    Fidelity,
     HasCompanions,
     ImportedConversation,
     ImportedFacts,
     ImportedMessage,
-    ImportedRecord,
     merge_facts,
 )
 from moot.types.imports import FirstMessage, IncomingEntry
@@ -353,6 +351,15 @@ class ReadingState:
         """Number of bytes in memory, approximately."""
         return self.session.reader.size + _OCCURRENCE * len(self.gathered.occurrences)
 
+    def fits(self, file: BinaryIO) -> bool:
+        """Return whether the reading can continue with the further lines of the file, and move to the first of them."""
+        if not self.file.has_only_grown(file):
+            return False
+        position = file.tell()
+        is_fitting = self.session.fits(lines_in(file))
+        file.seek(position)
+        return is_fitting
+
     def read(self, file: BinaryIO, prices: Prices, take: Callable[[Piece], None]) -> None:
         """Read the lines from the position of the file, and pass their entries to `take` in batches."""
         conversation, gathered = self.session.conversation, self.gathered
@@ -369,10 +376,7 @@ class ReadingState:
 
     def _rest(self) -> Iterator[Entry]:
         """Yield the entries that may still change."""
-        if (tail := self.file.tail) is not None:
-            yield ImportedFacts(Fidelity(lost={"records": 1}))
-            yield ImportedRecord(tail.raw, problem=tail.problem)
-        yield from self.checker.copy().entries(self.session.reader.rest())
+        yield from self.checker.copy().entries(self.session.reader.rest(self.file.tail))
 
     def keep(self, path: Path, id: str) -> None:
         """Let the next reading of the source continue here, because everything that was read is stored as the conversation `id`."""
@@ -401,7 +405,7 @@ class ReadingStates:
             return False
         beside = _companions(source)
         with open_regular(source.path) as file:
-            if found is None or found.beside != beside or not found.file.has_only_grown(file):
+            if found is None or found.beside != beside or not found.fits(file):
                 session = format.growing(source.path)
                 if session is None:
                     return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,15 @@ from import_stage import source, stored
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
 from moot.formats.kit.documents import GrowingSession
+from moot.formats.kit.sessions import LineFiles
 from moot.formats.kit.unread import Checker
 from moot.imports.conversations import YOUNG, ImportOptions
 from moot.imports.importer import import_source
 from moot.imports.reader import Piece, Prices, ReadingState, ReadingStates, ThreadReader, _NextPiece, read
 from moot.imports.report import Report
 from moot.imports.sources import local_sources
+from moot.plugins import FORMATS
+from moot.types.canonical import JsonObject, dumps
 from moot.types.format import Format, ImportedConversation, ImportedFacts
 from moot.types.imports import IncomingEntry
 from moot.types.message import text_of
@@ -107,6 +111,109 @@ def test_recorded_sessions_are_continued_at_each_line(path: Path, tmp_path: Path
     ends = lines_of(data)
     format = ClaudeFormat() if "claude" in path.parts else CodexFormat()
     assert check_continued(tmp_path / path.name, format, data, ends) >= len(ends) - 1
+
+
+LINE_FORMATS: dict[str, Format] = {name: FORMATS.make(name) for name in FORMATS.names() if isinstance(FORMATS.make(name), LineFiles)}
+SESSIONS = {
+    f"{format.name} {path.stem[-8:]}": (format, path, folder)
+    for format in LINE_FORMATS.values()
+    for folder in (*sorted((RECORDED / "stores").iterdir()), RECORDED / "formats" / format.name)
+    for path in sorted(folder.rglob("*.jsonl"))
+    if format.sniff(path, path.read_bytes())
+}
+
+
+def copied(name: str, folder: Path) -> tuple[Format, Path]:
+    """Copy the recorded home of a session, because some formats read facts from other files."""
+    format, path, home = SESSIONS[name]
+    shutil.copytree(home, folder, dirs_exist_ok=True)
+    return format, folder / path.relative_to(home)
+
+
+def test_all_formats_of_lines_have_recorded_sessions() -> None:
+    assert {name.split()[0] for name in SESSIONS} == LINE_FORMATS.keys() >= {"pi", "qwen", "copilot-cli", "kimi", "kimi-code", "droid"}
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions_of_other_programs_are_continued_at_each_line(name: str, tmp_path: Path) -> None:
+    format, path = copied(name, tmp_path)
+    data = path.read_bytes()
+    ends = lines_of(data)
+    assert check_continued(path, format, data, [*ends, *(end - 9 for end in ends)]) >= len(ends) // 2
+
+
+@quick
+@given(name=st.sampled_from(sorted(SESSIONS)), choice=st.data())
+def test_any_lines_of_other_programs_can_be_continued(tmp_path: Path, name: str, choice: st.DataObject) -> None:
+    format, path = copied(name, tmp_path / name.replace(" ", "-"))
+    first, *lines = SESSIONS[name][1].read_bytes().splitlines(keepends=True)
+    some = choice.draw(st.lists(st.sampled_from([*lines, b"\n", b"no json\n", b"{}\n", b"[1]\n"]), max_size=14))
+    data = first + b"".join(some)
+    check_continued(path, format, data, choice.draw(st.lists(st.integers(len(first), len(data)), max_size=5)))
+
+
+IDS = st.sampled_from("abcdef")
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[tuple[str, str | None, str]]:
+    """Lines that form a tree: the id of each, that of its parent, and its kind. Most of them continue the last line."""
+    lines: list[tuple[str, str | None, str]] = []
+    for number in range(draw(st.integers(1, 12))):
+        before = lines[-1][0] if lines else None
+        id = draw(st.one_of(st.just(f"n{number}"), st.just(f"n{number}"), IDS))
+        ids = st.sampled_from([before, *(line[0] for line in lines)])
+        parent = draw(st.one_of(st.just(before), st.just(before), ids, IDS, st.none()))
+        lines.append((id, parent, draw(st.sampled_from(["user", "assistant", "assistant", "marked", "other"]))))
+    return lines
+
+
+def pi_line(id: str, parent: str | None, kind: str) -> JsonObject:
+    if kind == "other":
+        return {"type": "model_change", "id": id, "parentId": parent, "modelId": "m"}
+    message: JsonObject = {"role": "user" if kind == "user" else "assistant", "content": [{"type": "text", "text": f"word {id}"}]}
+    return {"type": "message", "id": id, "parentId": parent, "message": message, **marked(id, kind)}
+
+
+def qwen_line(id: str, parent: str | None, kind: str) -> JsonObject:
+    if kind == "other":
+        return {"type": "system", "uuid": id, "parentUuid": parent, "sessionId": "s", "subtype": "x", "systemPayload": {}}
+    message: JsonObject = {"parts": [{"text": f"word {id}"}]}
+    role = "user" if kind == "user" else "assistant"
+    return {"type": role, "uuid": id, "parentUuid": parent, "sessionId": "s", "message": message, **marked(id, kind)}
+
+
+def marked(id: str, kind: str) -> JsonObject:
+    return {"moot": {"messageId": id}} if kind == "marked" else {}
+
+
+TREES = {
+    "pi": ({"type": "session", "id": "s", "timestamp": "2026-01-05T10:00:00.000Z", "cwd": "/w"}, pi_line),
+    "qwen": (qwen_line("first", None, "user"), qwen_line),
+}
+
+
+@quick
+@given(name=st.sampled_from(sorted(TREES)), lines=trees(), cuts=st.lists(st.integers(0, 12), max_size=4))
+def test_any_tree_of_lines_can_be_continued(tmp_path: Path, name: str, lines: list[Any], cuts: list[int]) -> None:
+    head, made = TREES[name]
+    data = [dumps(head) + b"\n", *(dumps(made(*line)) + b"\n" for line in lines)]
+    ends = [sum(map(len, data[: 1 + cut])) for cut in cuts]
+    check_continued(tmp_path / "s1.jsonl", LINE_FORMATS[name], b"".join(data), ends)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions_of_other_programs_that_were_truncated_or_rewritten_are_read_as_a_whole(name: str, tmp_path: Path) -> None:
+    format, path = copied(name, tmp_path)
+    data = path.read_bytes()
+    first, second, *others = data.splitlines(keepends=True)
+    states = ReadingStates(smallest=0)
+    reading = Reading(states)
+    swapped = b"".join((first, *others, second))
+    for step in (data, first + second, data, swapped, swapped + b"\n", data[:-30] + b"\n"):
+        path.write_bytes(step)
+        assert reading.read(path, format) == Reading().read(path, format)
+    assert states.used <= 2
 
 
 # ── importing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
+from moot.formats.kit.bases import environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import json_value
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, reasoning, step, tool_call
+from moot.formats.kit.sessions import LineFiles, LineRecords, RecordReader
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import TOTAL_OF, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
@@ -29,7 +30,7 @@ _NAME = 64 << 10
 """Maximum size of the file that contains the session's name, in bytes."""
 
 
-class CopilotCli(ManyFiles):
+class CopilotCli(LineFiles):
     name = "copilot-cli"
     version = 1
     stored_files = ("workspace.yaml",)
@@ -48,44 +49,46 @@ class CopilotCli(ManyFiles):
     def knows_record(self, body: JsonObject) -> bool:
         return text(body, "type") in ("session.shutdown", "tool.execution_start")
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         start = next((line.value for line in json_lines(path) if text(line.value, "type") == "session.start"), None)
         if start is None:
             raise UsageError(f"{str(path)!r} is not a Copilot CLI session: it has no start event.")
-        yield ImportedConversation(text(start, "data", "sessionId") or path.stem, entries_of(_records(path)))
+        return ImportedConversation(text(start, "data", "sessionId") or path.stem, ()), RecordReader(_Records(path))
 
 
-def _records(path: Path) -> Records:
-    model = ""
-    spent = 0
-    for line in json_lines(path):
-        value = line.value
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            continue
+class _Records(LineRecords):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._model = ""
+        self._spent = 0
+        """Cost so far in nano-AIU."""
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
         data, when = obj(value, "data"), milliseconds(value, "timestamp")
         id = text(value, "id") or f"line-{line.number}"
         match value.get("type"):
             case "session.start":
                 yield ImportedRecord(line.raw, value)
                 created = milliseconds(data, "startTime")
-                yield ImportedFacts(title=_title(path), directory=text(data, "context", "cwd"), agent="copilot-cli", created_at=created)
+                yield ImportedFacts(
+                    title=_title(self._path), directory=text(data, "context", "cwd"), agent="copilot-cli", created_at=created
+                )
             case "session.model_change":
-                model = text(data, "newModel") or model
+                self._model = text(data, "newModel") or self._model
                 yield ImportedRecord(line.raw, value)
-                yield ImportedFacts(model=model)
+                yield ImportedFacts(model=self._model)
             case "user.message":
                 is_added = text(data, "source").startswith("skill-") or text(data, "content").startswith("<skill-context")
                 parts = (text_part(text(data, "content")),)
                 yield SessionRecord(id, "system" if is_added else "user", line.raw, parts, at=when)
             case "assistant.message":
-                yield _answer(line, id, data, model, when)
+                yield _answer(line, id, data, self._model, when)
             case "tool.execution_complete":
                 yield SessionRecord(id, "assistant", line.raw, outputs=(_output(data),), at=when)
             case "session.shutdown" if obj(data, "modelMetrics"):
                 total = whole_number(data, "totalNanoAiu")
-                cost = None if total is None else max(0, total - spent) // _NANO_AIU
-                spent = spent if total is None else total
+                cost = None if total is None else max(0, total - self._spent) // _NANO_AIU
+                self._spent = self._spent if total is None else total
                 yield from _totals(line, id, data, cost)
             case _:
                 yield ImportedRecord(line.raw, value)

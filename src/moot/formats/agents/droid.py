@@ -11,11 +11,12 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.anthropic import content_parts
-from moot.formats.kit.bases import ManyFiles, first_object
+from moot.formats.kit.bases import first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, flag, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.json import parse_json, read_document
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, output_value, step, usage_without_cache
+from moot.formats.kit.records import Output, Records, SessionRecord, output_value, step, usage_without_cache
+from moot.formats.kit.sessions import LineFiles, LineRecords, RecordReader
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import TOTAL_OF, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part
@@ -24,7 +25,7 @@ _REMINDER = "<system-reminder>"
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens")
 
 
-class Droid(ManyFiles):
+class Droid(LineFiles):
     name = "droid"
     version = 1
     stored_files = ("*.settings.json",)
@@ -42,33 +43,39 @@ class Droid(ManyFiles):
     def knows_record(self, body: JsonObject) -> bool:
         return "tokenUsage" in body or body.get("type") in ("session_start", "todo_state", "compaction_state")
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         start = next((line.value for line in json_lines(path) if line.value and line.value.get("type") == "session_start"), None)
         if start is None:
             raise UsageError(f"{str(path)!r} is not a Droid session: it has no start line.")
-        yield ImportedConversation(text(start, "id") or path.stem, entries_of(_records(path)))
+        return ImportedConversation(text(start, "id") or path.stem, ()), RecordReader(_Records(path.with_suffix(".settings.json")))
 
 
-def _records(path: Path) -> Records:
-    raw, settings = _settings(path.with_suffix(".settings.json"))
-    model = text(settings, "model")
-    usage = usage_without_cache(*(whole_number(settings, "tokenUsage", name) for name in _COUNTS)).to_json()
-    totals: JsonObject = {"usage": usage, TOTAL_OF: "session"} if usage else {}
-    if raw and not totals:
-        yield ImportedRecord(raw, settings)
-    for line in json_lines(path):
-        value = line.value
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-        elif value.get("type") == "message" and isinstance(value.get("message"), dict):
-            record = _message(line, value, model, totals, raw)
-            totals = {} if record.step else totals
+class _Records(LineRecords):
+    def __init__(self, settings: Path) -> None:
+        self._raw, self._settings = _settings(settings)
+        self._model = text(self._settings, "model")
+        usage = usage_without_cache(*(whole_number(self._settings, "tokenUsage", name) for name in _COUNTS)).to_json()
+        self._totals: JsonObject = {"usage": usage, TOTAL_OF: "session"} if usage else {}
+        """The session's totals, until they are added to an answer."""
+        self._is_apart = bool(self._raw) and not usage
+        """True if the settings are a record of their own, which precedes the first line."""
+
+    def take(self, line: Line) -> Records:
+        if self._is_apart:
+            self._is_apart = False
+            yield ImportedRecord(self._raw, self._settings)
+        yield from super().take(line)
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
+        if value.get("type") == "message" and isinstance(value.get("message"), dict):
+            record = _message(line, value, self._model, self._totals, self._raw)
+            self._totals = {} if record.step else self._totals
             yield record
         else:
             yield ImportedRecord(line.raw, value)
             if value.get("type") == "session_start":
                 title = text(value, "sessionTitle") or text(value, "title")
-                yield ImportedFacts(title=title, directory=text(value, "cwd"), agent="droid", model=model)
+                yield ImportedFacts(title=title, directory=text(value, "cwd"), agent="droid", model=self._model)
 
 
 def _settings(path: Path) -> tuple[bytes, JsonObject]:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import cast
 
 from moot.errors import UsageError
-from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
+from moot.formats.kit.bases import environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import amount, flag, items, milliseconds, money, obj, text, whole_number
 from moot.formats.kit.files import open_regular
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call, usage_without_cache
+from moot.formats.kit.records import Output, Records, SessionRecord, reasoning, step, tool_call, usage_without_cache
+from moot.formats.kit.sessions import LineFiles, LineRecords, RecordReader
 from moot.types.canonical import JsonObject, empty
 from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
@@ -31,7 +32,7 @@ _CONFIG = "config.toml"
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DOTALL)
 
 
-class Gptme(ManyFiles):
+class Gptme(LineFiles):
     name = "gptme"
     version = 2
     files = ("conversation.jsonl", "branches/*.jsonl")
@@ -51,35 +52,41 @@ class Gptme(ManyFiles):
     def companions(self, path: Path) -> Iterator[Path]:
         yield _folder_of(path) / _CONFIG
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
             raise UsageError(f"{str(path)!r} is not a gptme conversation: no line has a role.")
         folder = _folder_of(path)
         id = folder.name if path.name == "conversation.jsonl" else f"{folder.name}/{path.stem}"
-        yield ImportedConversation(id, entries_of(_records(path, folder)))
+        return ImportedConversation(id, ()), RecordReader(_Records(folder))
 
 
 def _folder_of(path: Path) -> Path:
     return path.parent.parent if path.parent.name == "branches" else path.parent
 
 
-def _records(path: Path, folder: Path) -> Records:
-    yield _facts(folder)
-    prompted = False
-    after_answer = False
-    for line in json_lines(path):
-        value = line.value
+class _Records(LineRecords):
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started = self._prompted = self._after_answer = False
+
+    def take(self, line: Line) -> Records:
+        if not self._started:
+            self._started = True
+            yield _facts(self._folder)
+        yield from super().take(line)
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
         role = _ROLES.get(text(value, "role"))
-        if value is None or role is None:
-            yield ImportedRecord(line.raw, value, line.problem or f"line {line.number} has no role")
-            continue
-        prompted |= role == "user"
-        if role == "system" and prompted and flag(value, "hide"):
+        if role is None:
+            yield ImportedRecord(line.raw, value, f"line {line.number} has no role")
+            return
+        self._prompted |= role == "user"
+        if role == "system" and self._prompted and flag(value, "hide"):
             yield ImportedRecord(line.raw, value)  # a notice to the model in the middle of the conversation
-            continue
-        yield _message(line, value, role, after_answer=after_answer)
-        after_answer = role == "assistant" or (after_answer and role == "system")
-        if role == "system" and after_answer and not text(value, "call_id"):
+            return
+        yield _message(line, value, role, after_answer=self._after_answer)
+        self._after_answer = role == "assistant" or (self._after_answer and role == "system")
+        if role == "system" and self._after_answer and not text(value, "call_id"):
             yield ImportedFacts(Fidelity(approximated={"tool calls": 1}))
 
 

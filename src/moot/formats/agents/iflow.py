@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats.kit.bases import ManyFiles, first_object
+from moot.formats.kit.bases import first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, milliseconds, objects, text, whole_number
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call, usage_without_cache
+from moot.formats.kit.records import Output, Records, SessionRecord, reasoning, step, tool_call, usage_without_cache
+from moot.formats.kit.sessions import LineFiles, LineRecords, RecordReader
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
@@ -22,7 +23,7 @@ from moot.types.message import Part, text_part
 _PREFIX = "session-"
 
 
-class IFlow(ManyFiles):
+class IFlow(LineFiles):
     name = "iflow"
     version = 1
     files = ("projects/*/session-*.jsonl",)
@@ -35,26 +36,25 @@ class IFlow(ManyFiles):
         first = first_object(head)
         return text(first, "sessionId").startswith(_PREFIX) and "parentUuid" in first and "message" in first
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         first = next((line.value for line in json_lines(path) if text(line.value, "sessionId").startswith(_PREFIX)), None)
         if first is None:
             raise UsageError(f"{str(path)!r} is not an iFlow session: no line has a session id.")
-        yield ImportedConversation(text(first, "sessionId"), entries_of(_records(path)))
+        return ImportedConversation(text(first, "sessionId"), ()), RecordReader(_Records())
 
 
-def _records(path: Path) -> Records:
-    known = False
-    calls: set[str] = set()
-    for line in json_lines(path):
-        value = line.value
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            continue
-        if not known:
-            known = True
+class _Records(LineRecords):
+    def __init__(self) -> None:
+        self._known = False
+        """True once the facts in the first line were read."""
+        self._calls = set[str]()
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
+        if not self._known:
+            self._known = True
             yield ImportedFacts(directory=text(value, "cwd"), agent="iflow", created_at=milliseconds(value, "timestamp"))
         if text(value, "type") in ("user", "assistant") and at(value, "message", "content") is not None:
-            yield _record(line, value, calls)
+            yield _record(line, value, self._calls)
         else:
             yield ImportedRecord(line.raw, value, f"line {line.number} has the unknown type {text(value, 'type')!r}")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.editors.folders import data_folders
-from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
+from moot.formats.kit.bases import environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, flag, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.files import read_head
@@ -23,13 +23,13 @@ from moot.formats.kit.records import (
     Output,
     Records,
     SessionRecord,
-    entries_of,
     finish_reason,
     reasoning,
     step,
     tool_call,
     usage_without_cache,
 )
+from moot.formats.kit.sessions import LineFiles, LineRecords, RecordReader
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, is_tool, text_part
@@ -66,7 +66,7 @@ class _Step:
         return SessionRecord(f"line-{self.number}", "assistant", b"".join(self.raws), parts, at=self.at, step=self.facts)
 
 
-class Kimi(ManyFiles):
+class Kimi(LineFiles):
     name = "kimi"
     version = 1
     resume_command = ("kimi", "--session")
@@ -87,10 +87,10 @@ class Kimi(ManyFiles):
     def knows_record(self, body: JsonObject) -> bool:
         return _piece_of(body) is not None
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         if not any(text(line.value, "message", "type") for line in json_lines(path)):
             raise UsageError(f"{str(path)!r} is not a Kimi session: no line has a message.")
-        yield ImportedConversation(path.parent.name, entries_of(_records(path)))
+        return ImportedConversation(path.parent.name, ()), RecordReader(_Records(path))
 
 
 def _piece_of(value: JsonObject) -> tuple[str, str] | None:
@@ -109,22 +109,35 @@ def _piece_of(value: JsonObject) -> tuple[str, str] | None:
             return None
 
 
-def _records(path: Path) -> Records:
-    yield _facts(path)
-    open_: _Step | None = None
-    for line in json_lines(path):
-        value = line.value
-        kind = text(value, "message", "type")
-        if value is None or (kind in ("TurnBegin", "SteerInput", "ToolResult", "StepBegin", "TurnEnd") and open_ is not None):
-            if open_ is not None:
-                yield open_.record()
-            open_ = None
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            continue
+class _Records(LineRecords):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._started = False
+        self._open: _Step | None = None
+
+    def take(self, line: Line) -> Records:
+        if not self._started:
+            self._started = True
+            state = _note(self._path.with_name("state.json"))
+            yield ImportedFacts(title=text(state, "custom_title"), agent="kimi", archived=flag(state, "archived"))
+        if line.value is None or text(line.value, "message", "type") in ("TurnBegin", "SteerInput", "ToolResult", "StepBegin", "TurnEnd"):
+            yield from self._unfinished()
+            self._open = None
+        yield from super().take(line)
+
+    def rest(self) -> Records:
+        yield from self._unfinished()
+        yield ImportedFacts(directory=_directory(self._path))  # the program may write it to the other file later
+
+    def _unfinished(self) -> Records:
+        if self._open is not None:
+            yield self._open.record()
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
+        open_, kind = self._open, text(value, "message", "type")
         payload, when = obj(value, "message", "payload"), milliseconds(value, "timestamp")
         if (piece := _piece_of(value)) is not None:
-            open_ = open_ or _Step(line.number, when)
+            self._open = open_ = open_ or _Step(line.number, when)
             open_.raws.append(line.raw)
             _take(open_, piece, payload)
         elif kind == "StatusUpdate" and open_ is not None and open_.facts is None and obj(payload, "token_usage"):
@@ -141,8 +154,6 @@ def _records(path: Path) -> Records:
         else:
             known = kind or value.get("type") == "metadata"
             yield ImportedRecord(line.raw, value, "" if known else f"line {line.number} has no message")
-    if open_ is not None:
-        yield open_.record()
 
 
 def _take(open_: _Step, piece: tuple[str, str], payload: JsonObject) -> None:
@@ -165,13 +176,11 @@ def _input(content: Json) -> Iterator[Part]:
         yield text_part(text(block, "text")) if block.get("type") == "text" else {"type": "data-block", "data": block}
 
 
-def _facts(path: Path) -> ImportedFacts:
-    """Return the title, and the folder whose hash is part of the session's path."""
-    state = _note(path.with_name("state.json"))
+def _directory(path: Path) -> str:
+    """Return the folder whose hash is part of the session's path, or an empty string if it is unknown."""
     folders = (text(one, "path") for one in objects(_note(path.parents[3] / "kimi.json"), "work_dirs")) if len(path.parents) > 3 else ()
     hashed = path.parent.parent.name.rpartition("_")[2]
-    directory = next((folder for folder in folders if hashlib.md5(folder.encode(), usedforsecurity=False).hexdigest() == hashed), "")
-    return ImportedFacts(title=text(state, "custom_title"), directory=directory, agent="kimi", archived=flag(state, "archived"))
+    return next((folder for folder in folders if hashlib.md5(folder.encode(), usedforsecurity=False).hexdigest() == hashed), "")
 
 
 def _note(path: Path) -> JsonObject:
@@ -182,7 +191,7 @@ def _note(path: Path) -> JsonObject:
         return {}
 
 
-class KimiCode(ManyFiles):
+class KimiCode(LineFiles):
     name = "kimi-code"
     version = 1
     resume_command = ("kimi", "--session")
@@ -214,33 +223,38 @@ class KimiCode(ManyFiles):
         if path.parent.name == "main" and len(path.parents) > 2:
             yield path.parents[2] / "state.json"
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         if not any(text(line.value, "type").startswith(("turn.", "context.")) for line in json_lines(path)):
             raise UsageError(f"{str(path)!r} is not a Kimi Code session: it has no turn.")
         folder = path.parents[2] if len(path.parents) > 2 else path.parent
         session, agent = folder.name.removeprefix("session_"), path.parent.name
         main = agent == "main" or len(path.parents) <= 2
-        entries = entries_of(_records_of_code(path, _note(folder / "state.json") if main else {}))
-        yield ImportedConversation(session if main else f"{session}/{agent}", entries, None if main else session)
+        conversation = ImportedConversation(session if main else f"{session}/{agent}", (), None if main else session)
+        return conversation, RecordReader(_RecordsOfCode(_note(folder / "state.json") if main else {}))
 
 
-def _records_of_code(path: Path, state: JsonObject) -> Records:
-    yield ImportedFacts(title=text(state, "title"), agent="kimi-code", created_at=milliseconds(state, "createdAt"))
-    model = ""
-    for line in json_lines(path):
-        value = line.value
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            continue
+class _RecordsOfCode(LineRecords):
+    def __init__(self, state: JsonObject) -> None:
+        self._state: JsonObject | None = state
+        """Facts about the session from another file, until they are yielded."""
+        self._model = ""
+
+    def take(self, line: Line) -> Records:
+        if (state := self._state) is not None:
+            yield ImportedFacts(title=text(state, "title"), agent="kimi-code", created_at=milliseconds(state, "createdAt"))
+            self._state = None
+        yield from super().take(line)
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
         when, event = milliseconds(value, "time"), obj(value, "event")
         match value.get("type"):
             case "config.update":
-                model = text(value, "modelAlias") or model
+                self._model = text(value, "modelAlias") or self._model
                 yield ImportedRecord(line.raw, value)
-                yield ImportedFacts(directory=text(value, "cwd"), model=model)
+                yield ImportedFacts(directory=text(value, "cwd"), model=self._model)
             case "turn.prompt" | "turn.steer":
                 yield SessionRecord(f"line-{line.number}", "user", line.raw, tuple(_input(value.get("input"))), at=when)
-            case "context.append_loop_event" if (record := _loop_event(line, event, model, when)) is not None:
+            case "context.append_loop_event" if (record := _loop_event(line, event, self._model, when)) is not None:
                 yield record
             case _:
                 yield ImportedRecord(line.raw, value)

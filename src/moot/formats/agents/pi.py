@@ -17,20 +17,17 @@ from moot.convert.agents.session import EXACTLY
 from moot.convert.files.attachments import label_of, with_texts
 from moot.convert.fold import in_history
 from moot.errors import UsageError
-from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
+from moot.formats.kit.bases import environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.exact import mark_of
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, steps_of, with_parents
 from moot.formats.kit.fields import flag, iso_or_epoch, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.records import (
-    Branches,
     Output,
     Records,
     SessionRecord,
-    entries_of,
     exact_records,
     file,
-    find_branches,
     finish_reason,
     output_value,
     reasoning,
@@ -38,6 +35,7 @@ from moot.formats.kit.records import (
     tool_call,
     usage_without_cache,
 )
+from moot.formats.kit.sessions import LineFiles, LineRecords, Link, LinkedLines, RecordReader
 from moot.formats.kit.steps import answer_text, model_calls, plain_call
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
@@ -52,7 +50,7 @@ _END = b'{"moot":{"end":'
 _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 
 
-class Pi(ManyFiles):
+class Pi(LineFiles):
     name = "pi"
     version = 4
     resume_command = ("pi", "--session")
@@ -75,18 +73,13 @@ class Pi(ManyFiles):
         first = first_object(head)
         return first.get("type") == "session" and bool(text(first, "id")) and "cwd" in first
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
         if header is None:
             raise UsageError(f"{str(path)!r} is not a pi session: it has no session header.")
-        links = [(text(one, "id"), text(one, "parentId") or None, _speaks(one)) for line in json_lines(path) if (one := line.value)]
-        tree = find_branches(links) if any(parent for _, parent, _ in links) else None
-        yield ImportedConversation(
-            text(header, "id") or path.stem,
-            entries_of(_records(path, tree), tree, links[-1][0] or None),
-            copied_from=_original(header),
-            started_at=milliseconds(header, "timestamp"),
-        )
+        id, original, at = text(header, "id") or path.stem, _original(header), milliseconds(header, "timestamp")
+        conversation = ImportedConversation(id, (), copied_from=original, started_at=at)
+        return conversation, RecordReader(_Records(), LinkedLines(path, _link))
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         data = b"".join(_lines(exported, session_id_of(exported.conversation.id, SPACE)))
@@ -118,26 +111,35 @@ def _speaks(value: JsonObject) -> bool:
     return value.get("type") in ("message", _ENDED) and text(value, "message", "role") in _SPEECH
 
 
-def _records(path: Path, tree: Branches | None) -> Records:
-    unfinished: Line | None = None
-    ended = 0
-    for line in json_lines(path):
-        if unfinished is not None:
+def _link(value: JsonObject) -> Link:
+    return text(value, "id"), text(value, "parentId") or None, _speaks(value)
+
+
+class _Records(LineRecords):
+    def __init__(self) -> None:
+        self._unfinished: Line | None = None
+        """The last line, if it contains an incomplete message."""
+        self._ended = 0
+
+    def take(self, line: Line) -> Records:
+        if (unfinished := self._unfinished) is not None:
+            self._unfinished = None
             yield ImportedRecord(unfinished.raw, unfinished.value)
-        if line.value is not None and text(line.value, "type") in _STREAMED and text(line.value, "message", "role") in _SPEECH:
-            unfinished = line
-            continue
-        unfinished = None
-        if line.value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-        elif _speaks(line.value):
-            yield _message(line, line.value, f"message-{ended}" if line.value["type"] == _ENDED else str(line.number))
-            ended += 1
+        yield from super().take(line)
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
+        if text(value, "type") in _STREAMED and text(value, "message", "role") in _SPEECH:
+            self._unfinished = line
+        elif _speaks(value):
+            yield _message(line, value, f"message-{self._ended}" if value["type"] == _ENDED else str(line.number))
+            self._ended += 1
         else:
-            yield ImportedRecord(line.raw, line.value)
-            yield _facts(line.value)
-    if unfinished is not None and unfinished.value is not None:  # the stream ended in the middle of this message
-        yield _message(unfinished, unfinished.value, f"message-{ended}")
+            yield ImportedRecord(line.raw, value)
+            yield _facts(value)
+
+    def rest(self) -> Records:
+        if (last := self._unfinished) is not None and last.value is not None:  # the stream ended in the middle of this message
+            yield _message(last, last.value, f"message-{self._ended}")
 
 
 def _facts(value: JsonObject) -> ImportedFacts:

@@ -16,12 +16,13 @@ from uuid import UUID
 from moot.convert.fold import in_history
 from moot.errors import UsageError
 from moot.formats.agents.gemini.content import call_of, content_of, outputs_of, parts_of, response_of, shown, tokens_of, usage_of
-from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
+from moot.formats.kit.bases import environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.exact import mark_of
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, steps_of, with_parents
 from moot.formats.kit.fields import at, iso_or_epoch, milliseconds, obj, objects, text
-from moot.formats.kit.records import Branches, Output, Records, SessionRecord, entries_of, exact_records, find_branches, step
+from moot.formats.kit.records import Output, Records, SessionRecord, exact_records, step
+from moot.formats.kit.sessions import LineFiles, LineRecords, Link, LinkedLines, RecordReader
 from moot.formats.kit.steps import model_calls
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
@@ -37,7 +38,7 @@ _SPEECH = frozenset({"user", "assistant", "tool_result"})
 _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount", "totalTokenCount")
 
 
-class Qwen(ManyFiles):
+class Qwen(LineFiles):
     name = "qwen"
     version = 4
     resume_command = ("qwen", "--resume")
@@ -60,13 +61,11 @@ class Qwen(ManyFiles):
     def knows_record(self, body: JsonObject) -> bool:
         return body.get("type") == "system" and "systemPayload" in body
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         first = next((line.value for line in json_lines(path) if line.value and text(line.value, "uuid")), None)
         if first is None:
             raise UsageError(f"{str(path)!r} is not a Qwen Code session: none of its lines has a uuid.")
-        links = [(text(one, "uuid"), text(one, "parentUuid") or None, _speaks(one)) for line in json_lines(path) if (one := line.value)]
-        tree = find_branches(links)
-        yield ImportedConversation(text(first, "sessionId") or path.stem, entries_of(_records(path, tree), tree, links[-1][0]))
+        return ImportedConversation(text(first, "sessionId") or path.stem, ()), RecordReader(_Records(), LinkedLines(path, _link))
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         data = b"".join(_lines(exported, session_id_of(exported.conversation.id, SPACE)))
@@ -83,19 +82,22 @@ def _speaks(value: JsonObject) -> bool:
     return text(value, "type") in _SPEECH and isinstance(at(value, "message", "parts"), list)
 
 
-def _records(path: Path, tree: Branches) -> Records:
-    known = False
-    for line in json_lines(path):
-        value = line.value
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            continue
-        if not known:
-            known = True
+def _link(value: JsonObject) -> Link:
+    return text(value, "uuid"), text(value, "parentUuid") or None, _speaks(value)
+
+
+class _Records(LineRecords):
+    def __init__(self) -> None:
+        self._known = False
+        """True once the facts in the first line were read."""
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
+        if not self._known:
+            self._known = True
             yield ImportedFacts(directory=text(value, "cwd"), agent="qwen", created_at=milliseconds(value, "timestamp"))
         if _speaks(value):
             yield _record(line, value)
-            continue
+            return
         yield ImportedRecord(line.raw, value)
         if title := text(value, "systemPayload", "customTitle") or text(value, "systemPayload", "title"):
             yield ImportedFacts(title=title)

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats.kit.bases import ManyFiles, first_object
+from moot.formats.kit.bases import first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.json import json_value
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, reasoning, step, tool_call
+from moot.formats.kit.sessions import LineFiles, LineRecords, RecordReader
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
@@ -23,7 +24,7 @@ _ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_resu
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 
 
-class WorkBuddy(ManyFiles):
+class WorkBuddy(LineFiles):
     name = "workbuddy"
     version = 1
     files = ("projects/*/*.jsonl", "subagents/*.jsonl")
@@ -36,25 +37,23 @@ class WorkBuddy(ManyFiles):
         first = first_object(head)
         return text(first, "type") in _ITEMS and bool(text(first, "sessionId")) and whole_number(first, "timestamp") is not None
 
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
+    def opened(self, path: Path) -> tuple[ImportedConversation, RecordReader]:
         first = next((line.value for line in json_lines(path) if line.value and text(line.value, "sessionId")), None)
         if first is None:
             raise UsageError(f"{str(path)!r} is not a WorkBuddy session: no line has a session id.")
         session, is_part = text(first, "sessionId"), path.parent.name == "subagents"
-        yield ImportedConversation(
-            f"{session}/{path.stem}" if is_part else session, entries_of(_records(path)), session if is_part else None
-        )
+        id, parent = (f"{session}/{path.stem}", session) if is_part else (session, None)
+        return ImportedConversation(id, (), parent), RecordReader(_Records())
 
 
-def _records(path: Path) -> Records:
-    known = False
-    for line in json_lines(path):
-        value = line.value
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            continue
-        if not known and text(value, "cwd"):
-            known = True
+class _Records(LineRecords):
+    def __init__(self) -> None:
+        self._known = False
+        """True once the facts in a line were read."""
+
+    def convert(self, line: Line, value: JsonObject) -> Records:
+        if not self._known and text(value, "cwd"):
+            self._known = True
             yield ImportedFacts(directory=text(value, "cwd"), agent="workbuddy", created_at=milliseconds(value, "timestamp"))
         if text(value, "type") == "function_call_result" and "output" not in value:
             yield ImportedRecord(line.raw, value, f"the output in line {line.number} has an unknown form")

@@ -16,19 +16,8 @@ from moot.formats.kit.bases import ReadOnly
 from moot.formats.kit.documents import missing_messages
 from moot.formats.kit.fields import at, flag, items, milliseconds, obj, objects, text
 from moot.formats.kit.json import ArrayItem, json_value, members_at
-from moot.formats.kit.records import (
-    Output,
-    Records,
-    SessionRecord,
-    entries_of,
-    find_branches,
-    finish_reason,
-    output_value,
-    reasoning,
-    sort_tree,
-    step,
-    tool_call,
-)
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, finish_reason, output_value, reasoning, step, tool_call
+from moot.formats.kit.trees import find_branches, sort_tree
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part

@@ -16,7 +16,8 @@ from moot.errors import UsageError
 from moot.formats.kit.bases import ManyFiles
 from moot.formats.kit.fields import amount, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.json import array_items, json_container, member, parse_prefix, read_document
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, find_branches, finish_reason, reasoning, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, finish_reason, reasoning, step, tool_call
+from moot.formats.kit.trees import find_branches
 from moot.types.canonical import JsonObject
 from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part

@@ -20,7 +20,8 @@ from moot.formats.kit.database import Connection, conversations_in, is_database,
 from moot.formats.kit.documents import missing_messages
 from moot.formats.kit.fields import flag, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.json import array_items, json_container, json_value, member, members_at, parse_json, parse_prefix, read_chunks
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, find_branches, reasoning, sort_tree, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, reasoning, step, tool_call
+from moot.formats.kit.trees import find_branches, sort_tree
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part

@@ -108,8 +108,11 @@ class LineReader(Protocol):
         """Read lines, and yield the entries that further lines can't change."""
         ...
 
-    def rest(self) -> Iterator[Entry]:
-        """Yield the entries that further lines may change: messages that can still grow, and facts. The reader's state stays the same."""
+    def rest(self, tail: Line | None = None) -> Iterator[Entry]:
+        """Yield the entries that further lines may change: messages that can still grow, and facts. The reader's state stays the same.
+
+        `tail` is the last line of the file if it is incomplete. Its record comes first.
+        """
         ...
 
 
@@ -121,6 +124,8 @@ class GrowingSession(NamedTuple):
     reader: LineReader
     others: Callable[[], Iterator[ImportedConversation]] = lambda: iter(())
     """Return further conversations in the lines that the reader has taken."""
+    fits: Callable[[Iterator[Line]], bool] = lambda lines: True
+    """Return whether the reader can continue with these lines. If not, the whole file must be read again."""
 
 
 @runtime_checkable

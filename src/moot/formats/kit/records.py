@@ -11,11 +11,12 @@ import base64
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from moot.formats.kit.exact import marked, restored
 from moot.formats.kit.fidelity import things_in
 from moot.formats.kit.fields import at, objects, text
+from moot.formats.kit.trees import Branches
 from moot.types.canonical import Json, JsonObject, empty
 from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord
 from moot.types.message import Message, Part, Role, is_settled, is_tool
@@ -67,16 +68,6 @@ Records: TypeAlias = Iterator[SessionRecord | ImportedRecord | ImportedFacts]
 """The contents of a session, in the order of the source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branches:
-    """The tree structure of a session."""
-
-    forks: frozenset[str]
-    """Ids of records with more than one successor. Their messages are kept in memory until the end."""
-    nearest: dict[str, str | None]
-    """Id of a record that is not part of a message → id of its nearest ancestor that is part of one."""
-
-
 def reasoning(text: str, metadata: JsonObject | None = None) -> Part:
     """Return a reasoning part. `metadata` maps a dialect to its signature."""
     part: Part = {"type": "reasoning", "text": text, "state": "done"}
@@ -119,48 +110,15 @@ def usage_without_cache(fresh: int | None, output: int | None, cache_read: int |
     return Usage(None if fresh is None else fresh + (cache_read or 0) + (cache_write or 0), output, cache_read, cache_write)
 
 
-def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
-    """Find the branches of a session. `records` yields (id, parent, whether it belongs to a message) in the order of the source."""
-    forks: set[str] = set()
-    nearest: dict[str, str | None] = {}
-    last: str | None = None
-    for id, parent, speaks in records:
-        parent = nearest.get(parent, parent) if parent is not None else None
-        if not speaks:
-            nearest[id] = parent
-            continue
-        if parent is not None and parent != last:
-            forks.add(parent)
-        last = id
-    return Branches(frozenset(forks), nearest)
-
-
 def entries_of(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
     """Yield the entries of a conversation, followed by their fidelity counts.
 
     If there is no `tree`, each record follows the one before it. `head` is the last record of the active branch.
     """
-    return with_counts(to_messages(records, tree, head))
-
-
-def to_messages(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
-    """Convert session records to messages. Other entries are yielded unchanged.
-
-    If a record repeats an earlier record with the same id and bytes, only its bytes are kept.
-    """
-    converter = _Linear() if tree is None else _Branching(tree)
-    seen: dict[str, int] = {}
+    converter = Converter(tree)
     for one in records:
-        if not isinstance(one, SessionRecord):
-            yield one
-        elif seen.get(one.id) == (mark := hash(one.raw)):
-            yield ImportedRecord(one.raw)
-        else:
-            seen[one.id] = mark
-            yield from converter.take(one)
-    yield from converter.close()
-    if head is not None and (shown := converter.message_of(head)) is not None:
-        yield ImportedFacts(head=shown)
+        yield from converter.take(one)
+    yield from converter.close(head)
 
 
 def exact_records(message: Message, records: list[JsonObject], read: Callable[[JsonObject], SessionRecord]) -> list[JsonObject]:
@@ -170,18 +128,82 @@ def exact_records(message: Message, records: list[JsonObject], read: Callable[[J
 
 def with_counts(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries unchanged, followed by the counts of kept and lost items."""
-    kept, lost = Counter[str](), Counter[str]()
-    titled = False
+    counts = _Counts()
     for entry in entries:
+        yield counts.take(entry)
+    yield counts.facts()
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The counts of kept and lost items in entries."""
+
+    kept: Counter[str] = field(default_factory=Counter[str])
+    lost: Counter[str] = field(default_factory=Counter[str])
+    titled: bool = False
+
+    def take(self, entry: Entry) -> Entry:
+        """Count an entry and return it."""
         if isinstance(entry, ImportedMessage):
-            kept.update(things_in(entry))
+            self.kept.update(things_in(entry))
         elif isinstance(entry, ImportedRecord):
-            (lost if entry.problem else kept)["records"] += 1
-        elif entry.title and not titled:
-            kept["titles"] += 1
-            titled = True
-        yield entry
-    yield ImportedFacts(Fidelity(kept, {}, lost))
+            (self.lost if entry.problem else self.kept)["records"] += 1
+        elif entry.title and not self.titled:
+            self.kept["titles"] += 1
+            self.titled = True
+        return entry
+
+    def facts(self) -> ImportedFacts:
+        return ImportedFacts(Fidelity(self.kept, {}, self.lost))
+
+    def copy(self) -> _Counts:
+        return _Counts(self.kept.copy(), self.lost.copy(), self.titled)
+
+
+class Converter:
+    """Converter of a session's records to entries. Entries that are not records are passed on.
+
+    If a record repeats an earlier record with the same id and bytes, only its bytes are kept.
+    """
+
+    def __init__(self, tree: Branches | None = None) -> None:
+        """If there is no `tree`, each record follows the one before it."""
+        self._messages = _Linear() if tree is None else _Branching(tree)
+        self._seen: dict[str, int] = {}
+        self._counts = _Counts()
+
+    @property
+    def count(self) -> int:
+        """Number of records."""
+        return len(self._seen)
+
+    @property
+    def held(self) -> int:
+        """Number of bytes of the records that are kept in memory."""
+        return sum(len(one.raw) for group in self._messages.groups() for one in group.records)
+
+    def take(self, one: SessionRecord | ImportedRecord | ImportedFacts) -> Iterator[Entry]:
+        """Yield the entries that are complete after the next record."""
+        if not isinstance(one, SessionRecord):
+            yield self._counts.take(one)
+        elif self._seen.get(one.id) == (mark := hash(one.raw)):
+            yield self._counts.take(ImportedRecord(one.raw))
+        else:
+            self._seen[one.id] = mark
+            yield from map(self._counts.take, self._messages.take(one))
+
+    def close(self, head: str | None = None) -> Iterator[Entry]:
+        """Yield the last message and the fidelity counts. `head` is the last record of the active branch."""
+        yield from map(self._counts.take, self._messages.close())
+        if head is not None and (shown := self._messages.message_of(head)) is not None:
+            yield ImportedFacts(head=shown)
+        yield self._counts.facts()
+
+    def copy(self) -> Converter:
+        """Return a converter that continues independently of this one."""
+        other = Converter()
+        other._messages, other._seen, other._counts = self._messages.copy(), self._seen.copy(), self._counts.copy()
+        return other
 
 
 @dataclass(slots=True)
@@ -207,6 +229,9 @@ class _Group:
         at = next((one.at for one in (self.own or records) if one.at), 0)
         read = ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own), self._identities())
         return restored(read, records[0].mark, len(records)) if records[0].mark else read
+
+    def copy(self) -> _Group:
+        return replace(self, own=[*self.own])
 
     def joins(self, one: SessionRecord) -> bool:
         """Return whether the record continues this message."""
@@ -301,6 +326,15 @@ class _Linear:
         self._open = _Group(_fresh(self._seen, one.id), self._last)
         self._open.own.append(one)
 
+    def copy(self) -> _Linear:
+        other = _Linear()
+        other._open, other._seen, other._last = self._open and self._open.copy(), self._seen.copy(), self._last
+        return other
+
+    def groups(self) -> list[_Group]:
+        """Return the groups that are kept in memory."""
+        return [self._open] if self._open is not None else []
+
     def message_of(self, record: str) -> str | None:
         """Return None, because a session without branches always shows its last message."""
         return None
@@ -337,6 +371,18 @@ class _Branching:
         parent, inherited = yield from self._parent_of(one)
         self._open = _Group(one.id, parent, inherited)
         self._add(self._open, one)
+
+    def copy(self) -> _Branching:
+        other = _Branching(self._tree)
+        forked = {id: group.copy() for id, group in self._forked.items()}
+        other._open = self._open and forked.get(self._open.id, self._open.copy())
+        other._seen, other._message_by_record = self._seen.copy(), self._message_by_record.copy()
+        other._forked, other._last_records = forked, self._last_records.copy()
+        return other
+
+    def groups(self) -> list[_Group]:
+        """Return the groups that are kept in memory."""
+        return [*self._forked.values(), *([self._open] if self._open is not None and self._open.id not in self._forked else [])]
 
     def message_of(self, record: str) -> str | None:
         """Return the message that contains a record."""
@@ -399,38 +445,6 @@ def output_value(parts: Sequence[Part], separator: str = "") -> Json:
     if all(part["type"] == "text" for part in parts):
         return separator.join(str(part["text"]) for part in parts)
     return {"type": "content", "value": list[Json](parts)}
-
-
-T = TypeVar("T")
-
-
-Node: TypeAlias = tuple[str, str | None, T]
-
-
-def sort_tree(nodes: Iterable[Node[T]]) -> tuple[list[Node[T]], int]:
-    """Sort the nodes (id, parent, value) so that parents precede their children, otherwise keeping the order.
-    Also return how many nodes became roots.
-
-    A node whose parent is missing or part of a cycle becomes a root. If several nodes have the same id, only the first is kept.
-    """
-    first: dict[str, Node[T]] = {}
-    for node in nodes:
-        first.setdefault(node[0], node)
-    placed: dict[str, Node[T]] = {}
-    cut = 0
-    for node in first.values():
-        chain: list[Node[T]] = []
-        seen: set[str] = set()
-        current: Node[T] | None = node
-        while current is not None and current[0] not in placed and current[0] not in seen:
-            chain.append(current)
-            seen.add(current[0])
-            current = first.get(current[1]) if current[1] is not None else None
-        for id, parent, value in reversed(chain):
-            loose = parent is not None and parent not in placed
-            cut += loose
-            placed[id] = (id, None if loose else parent, value)
-    return list(placed.values()), cut
 
 
 _FINISHES = {

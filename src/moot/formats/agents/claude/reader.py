@@ -224,8 +224,11 @@ class SessionReader:
                 self._told = True
                 yield self._facts()
 
-    def rest(self) -> Iterator[Entry]:
+    def rest(self, tail: Line | None = None) -> Iterator[Entry]:
         counts = self._drafts.counts()
+        if tail is not None:
+            self._drafts.lost["records"] += 1
+            yield ImportedRecord(tail.raw, problem=tail.problem)
         yield from self._drafts.growing()
         yield self._facts()
         self._drafts.reset(counts)

@@ -161,8 +161,11 @@ class SessionReader:
                 self._told = True
                 yield self._known_facts()
 
-    def rest(self) -> Iterator[Entry]:
+    def rest(self, tail: Line | None = None) -> Iterator[Entry]:
         counts = self._drafts.counts()
+        if tail is not None:
+            self._drafts.lost["records"] += 1
+            yield ImportedRecord(tail.raw, problem=tail.problem)
         yield from self._drafts.growing()
         yield self._known_facts()
         self._drafts.reset(counts)

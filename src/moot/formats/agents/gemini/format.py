@@ -41,8 +41,9 @@ from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, step
 from moot.formats.kit.fields import iso_or_epoch, items, milliseconds, obj, objects, text
 from moot.formats.kit.files import open_regular, read_head
 from moot.formats.kit.json import array_items, json_object, member, parse_json, parse_prefix, read_chunks, read_document
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, exact_records, find_branches, reasoning, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, exact_records, reasoning, step, tool_call
 from moot.formats.kit.steps import model_calls
+from moot.formats.kit.trees import find_branches
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.format import InstallableSession as Placement

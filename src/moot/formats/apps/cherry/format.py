@@ -28,7 +28,8 @@ from moot.formats.kit.fidelity import Tally, things_in
 from moot.formats.kit.fields import amount, at, flag, items, milliseconds, money, obj, objects, text
 from moot.formats.kit.files import files_below, read_head
 from moot.formats.kit.json import json_object, json_value
-from moot.formats.kit.records import reasoning, sort_tree
+from moot.formats.kit.records import reasoning
+from moot.formats.kit.trees import sort_tree
 from moot.types.canonical import JsonObject, dumps
 from moot.types.format import (
     Entry,
