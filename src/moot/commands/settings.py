@@ -248,7 +248,7 @@ async def _offered_tools(context: CommandContext) -> str:
     conversation = await context.current()
     options = {**(conversation.own_settings.for_run() if conversation else {}), **overrides.settings()}
     agent = find_agent(settings, overrides.agent or (conversation.agent if conversation else "default"), options, await context.folder())
-    tools = tools_for(settings, agent)
+    tools = tools_for(settings, agent, web_search=options.get("web_search"))
     if not tools:
         return "No tools are offered."
     width = max(len(tool.name) for tool in tools) + 2

@@ -237,6 +237,8 @@ class LegChildren:
         options: JsonObject = {name: own[name] for name in ("unattended", "attended", "timeout") if name in own}
         if background:
             options[BACKGROUND] = True
+        if own.get("web_search") is False:
+            options["web_search"] = False
         if isinstance(tools := own.get("tools"), list):
             offered = {*DELEGATING, *(tool.name for tool in tools_for(self._runtime.settings, agent))}
             options["tools"] = [name for name in tools if name in offered] or False

@@ -26,7 +26,17 @@ from moot.runtime.history import WHOLE, StoredHistory, compact_for_run, load_his
 from moot.runtime.journal import Journal
 from moot.runtime.outside import OutsideLeg, ask_during
 from moot.runtime.runtime import Runtime
-from moot.runtime.services import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSearch, OwnTranscripts, RunAdministration, RunSkills, RunTasks
+from moot.runtime.services import (
+    Citations,
+    ConfiguredMedia,
+    LegPorts,
+    OwnKnowledge,
+    OwnSearch,
+    OwnTranscripts,
+    RunAdministration,
+    RunSkills,
+    RunTasks,
+)
 from moot.runtime.setup import (
     confined,
     find_agent,
@@ -159,6 +169,7 @@ class Leg(OutsideLeg):
         self.step_open = step_open(events)
         """True if the last step event in the log is a start."""
         self._order = asyncio.Lock()
+        self.citations = Citations(self.message, self.append)
         self.children = LegChildren(self)
         self.has_background = has_background
         """False if the conversation certainly has no sub-agents in the background."""
@@ -457,6 +468,7 @@ class Tooling:
         self.knowledge = OwnKnowledge(leg.runtime, conversation.owner, scope)
         media, children = ConfiguredMedia(leg.runtime, conversation.id), leg.children.of_call(key, tool_call)
         further = RunSkills(leg), RunPlanMode(leg)
+        self.cite = leg.citations.cite
         self.services = ToolServices(media, children, RunJobs(leg), RunTasks(leg), RunAdministration(leg), *further)
         self._leg = leg
         self._tool = tool

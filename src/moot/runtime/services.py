@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -24,11 +25,14 @@ from moot.runtime.auxiliary import media_call, record_media_call
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, has_folder, skills_for
 from moot.tools.catalogue import tools_for
+from moot.types import chunk
 from moot.types.agent import Agent
 from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
 from moot.types.context import Choice, ToolHooks
 from moot.types.conversation import Conversation, Project
+from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.knowledge import Documents, KnowledgeHit, KnowledgeScope
 from moot.types.media import ImageRequest, Media, MediaCall, MediaResult, Transcripts
@@ -72,6 +76,39 @@ class OwnKnowledge:
 
     async def search(self, query: str, *, limit: int) -> Sequence[KnowledgeHit]:
         return await self.runtime.library(self.owner).search(query, self.scope, limit=limit)
+
+
+class Append(Protocol):
+    """`RunContext.append`."""
+
+    async def __call__(self, *events: Event) -> object: ...
+
+
+class Citations:
+    """The sources of a run's answer: web pages, numbered from 1 in the order in which the answer contains them."""
+
+    def __init__(self, message: Callable[[], Message], append: Append) -> None:
+        """`message` returns the run's own message as it is now."""
+        self._message = message
+        self._append = append
+        self._lock = asyncio.Lock()
+        """Held while sources are numbered and appended, so that concurrent calls get different numbers."""
+
+    async def cite(self, pages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        """Implement `ToolContext.cite`."""
+        async with self._lock:
+            numbers: dict[str, int] = {}
+            for part in self._message().parts:
+                if part.get("type") == "source-url":
+                    numbers.setdefault(str(part.get("url")), len(numbers) + 1)
+            new: list[Chunk] = []
+            for url, title in pages:
+                if url not in numbers:
+                    numbers[url] = len(numbers) + 1
+                    new.append(chunk.source(url, title))
+            if new:
+                await self._append(Event("chunks", tuple(new)))
+        return tuple(numbers[url] for url, _ in pages)
 
 
 class LegPorts:

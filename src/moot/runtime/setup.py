@@ -162,7 +162,12 @@ def mode_of(settings: Settings, options: JsonObject, conversation: Conversation 
 
 def options_of(options: JsonObject, conversation: Conversation) -> JsonObject:
     """Return the options of a run, with the conversation's current settings as defaults."""
-    return options if _is_plain(options) else {**conversation.own_settings.for_run(), **options}
+    if _is_plain(options):
+        return options
+    defaults = conversation.own_settings.for_run()
+    if "tools" in options:  # a prompt's own list of tools is complete
+        defaults.pop("web_search", None)
+    return {**defaults, **options}
 
 
 def _is_plain(options: JsonObject) -> bool:
@@ -241,7 +246,9 @@ def offer_of(
         agent = for_small_model(agent, model, has_skills=bool(skills and skills.all))
     folder, mode = has_folder(conversation), mode_of(settings, options, conversation)
     needed = attribute(_TOOLS_OF_SKILLS)(skills, agent) if skills is not None else ()
-    standard = (tool for tool in tools_for(settings, agent, folder=folder) if tool.name not in _SKILL_TOOLS)  # added if there are skills
+    searches = options.get("web_search")
+    offered = tools_for(settings, agent, folder=folder, web_search=searches)
+    standard = (tool for tool in offered if tool.name not in _SKILL_TOOLS)  # these are added if there are skills
     further = [tool for tool in map(provided_tool, needed) if folder or not getattr(tool, "needs_folder", True)]
     own = (*standard, *_own_tools(agent, run, options, mode), *further)
     tools = () if model is not None and model.tools == "none" else (*dict.fromkeys(own), *mcp, *client_tools(options))
@@ -260,6 +267,7 @@ def offer_of(
         tools=tuple(tool.name for tool in tools),
         agents={name: one for name, one in found.items() if one is not None},
         skills=skills,
+        web_search=searches is True,
     )
     return Offer(agent, tools, prompt)
 

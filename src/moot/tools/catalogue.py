@@ -105,19 +105,25 @@ def _row(tool: Tool) -> JsonObject:
 log = logging.getLogger("moot.tools")
 
 
-def tools_for(settings: Settings, agent: Agent, *, folder: bool = True) -> tuple[Tool, ...]:
+_WEB_TOOLS = ("fetch_url", "web_search")
+
+
+def tools_for(settings: Settings, agent: Agent, *, folder: bool = True, web_search: Json = None) -> tuple[Tool, ...]:
     """Return the agent's tools, sorted by name.
 
     Omit hidden tools that the agent does not list, tools with effects other than reading for the role `read`, tools whose configuration is
-    missing, broken plugins that the agent does not list, and, without a `folder`, all tools that need one. Raise UsageError for an unknown
-    name.
+    missing, broken plugins that the agent does not list, and, without a `folder`, all tools that need one. If `web_search` is True, add
+    `web_search` and `fetch_url` to the agent's list; if it is False, omit `web_search`. Raise UsageError for an unknown name.
     """
     named = agent.tools
     for name in named or ():
         if not is_tool(name, settings):
             raise UsageError(f"Agent {agent.name!r}: {unknown_tool(name, settings)}", fix="moot tools list")
     found: list[Tool] = []
-    for name in tool_names(settings) if named is None else sorted(named):
+    names = tool_names(settings) if named is None else sorted({*named, *(_WEB_TOOLS if web_search is True else ())})
+    for name in names:
+        if name == "web_search" and web_search is False:
+            continue
         try:
             tool = find_tool(name, settings)
         except UsageError as error:

@@ -7,6 +7,7 @@ required and optional fields of each kind; the functions below build the chunks 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeAlias
 
 from moot.types.canonical import Json, JsonObject
@@ -161,6 +162,12 @@ def data(name: str, value: Json, *, id: str | None = None, transient: bool = Fal
     if transient:
         chunk["transient"] = True
     return chunk
+
+
+def source(url: str, title: str = "") -> Chunk:
+    """Return a web page on which the answer is based. Its id depends only on the URL."""
+    chunk: Chunk = {"type": "source-url", "sourceId": f"web-{sha256(url.encode('utf-8', 'replace')).hexdigest()[:16]}", "url": url}
+    return {**chunk, "title": title} if title else chunk
 
 
 def sub_agent(id: str, kind: str, text: str, *, agent: str = "", parent: str = "", details: JsonObject | None = None) -> Chunk:

@@ -67,6 +67,8 @@ class ConversationSettings:
     """True if commands may use the network."""
     skills: tuple[str, ...] | None = None
     """Names of skills whose instructions are in the prompt, in this order; () = no skills."""
+    web_search: bool | None = None
+    """True to offer `web_search` and `fetch_url` and ask the model to cite its sources; False to not offer `web_search`."""
 
     @staticmethod
     def of(conversation: Conversation) -> ConversationSettings:
@@ -92,8 +94,9 @@ class ConversationSettings:
         }
 
     def for_run(self) -> JsonObject:
-        """Return the effort and the tools in the form of `Prompt.settings`."""
-        values: JsonObject = {"effort": self.effort, "tools": None if self.tools is None else list(self.tools) or False}
+        """Return the effort, the tools and the web search in the form of `Prompt.settings`."""
+        tools = None if self.tools is None else list[Json](self.tools) or False
+        values: JsonObject = {"effort": self.effort, "tools": tools, "web_search": self.web_search}
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -107,14 +110,15 @@ _EXPECTED: Mapping[str, str] = {
     "allowed_uris": "a list of absolute paths, such as [/srv/data]",
     "network": "true or false",
     "skills": "a list of names, such as [release]",
+    "web_search": "true or false",
 }
 SETTINGS = tuple(_EXPECTED)
 """The names of all settings."""
 
-STEP_SETTINGS = ("mode", "effort", "tools")
+STEP_SETTINGS = ("mode", "effort", "tools", "web_search")
 """Settings that a run reads at each step unless its prompt sets its own. Agent and model are fixed when a prompt is sent."""
 
-STORED_SETTINGS = ("mode", "model", "effort", "detail", "tools", "network", "skills")
+STORED_SETTINGS = ("mode", "model", "effort", "detail", "tools", "network", "skills", "web_search")
 """Settings in `Conversation.settings`. The others are columns. The column `model` is the model set here, else that of the last run."""
 
 
@@ -135,7 +139,7 @@ def _is_valid(key: str, value: Json) -> bool:
             return value in get_args(Effort)
         case "detail":
             return value in get_args(Detail)
-        case "network":
+        case "network" | "web_search":
             return isinstance(value, bool)
         case "tools" | "allowed_uris" | "skills":
             return isinstance(value, list) and all(isinstance(item, str) and item for item in value)

@@ -40,6 +40,8 @@ class PromptContext:
     """The agents that the agent may call."""
     skills: SkillSelection | None = None
     """The skills of the step; None = there are none."""
+    web_search: bool = False
+    """True if the user has turned on web search."""
 
 
 @dataclass(frozen=True, slots=True)

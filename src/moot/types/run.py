@@ -124,7 +124,7 @@ class Prompt:
     trigger: Trigger = "user"
     on_crash: OnCrash = "ask"
     settings: JsonObject = field(default_factory=empty)
-    """tools (bool or list), effort, max_steps, max_cost, timeout, schema, unattended, attended: see `runtime/setup.py`."""
+    """tools (bool or list), web_search, effort, max_steps, max_cost, timeout, schema, unattended, attended: see `runtime/setup.py`."""
     id: str = ""
     """Id of the prompt's run; empty = a new one. A prompt with an id that was submitted before is not stored again."""
     parent_run: str | None = None

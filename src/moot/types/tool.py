@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
@@ -213,6 +213,13 @@ class ToolContext(Confines, Sources, Protocol):
 
     async def client_output(self, arguments: JsonObject) -> JsonObject:
         """Return the client's output of its own tool: `{"output": …}` or `{"error": "…"}`. May end the leg, like `ask`."""
+        ...
+
+    async def cite(self, pages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        """Add web pages (URL and title) to the answer's sources. Return their numbers, with which the model cites them, from 1.
+
+        A page that is already a source keeps its number.
+        """
         ...
 
     async def report(self, value: Json) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class Surroundings:
     replies: tuple[tuple[str, ...], ...] = ()
     asked: list[tuple[Question, ...]] = field(default_factory=list)
     reported: list[Json] = field(default_factory=list)
+    cited: dict[str, str] = field(default_factory=dict)
     noted: list[JsonObject] = field(default_factory=list)
     drawer: dict[str, Any] = field(default_factory=dict)
     memory: tuple[MemoryFolder, ...] = ()
@@ -62,6 +63,10 @@ class Surroundings:
     async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
         self.asked.append(questions)
         return self.replies
+
+    async def cite(self, pages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        self.cited |= {url: title for url, title in pages if url not in self.cited}
+        return tuple([*self.cited].index(url) + 1 for url, _ in pages)
 
     async def report(self, value: Json) -> None:
         self.reported.append(value)

@@ -50,6 +50,18 @@ def test_unconfigured_tools_are_absent_even_if_listed():
     assert names(Agent(tools=("web_search", "todo", "generate_image"))) == ["todo"]
 
 
+def test_web_search_can_be_turned_on_and_off():
+    def offered(agent: Agent, web_search: bool | None) -> list[str]:
+        return [one.name for one in tools_for(Settings(home=Path("/nowhere"), tools=SEARCHING), agent, web_search=web_search)]
+
+    assert offered(Agent(tools=("todo",)), None) == ["todo"]
+    assert offered(Agent(tools=("todo",)), True) == ["fetch_url", "todo", "web_search"]
+    assert offered(Agent(tools=("todo", "web_search", "fetch_url")), False) == ["fetch_url", "todo"]
+    assert [name for name in offered(Agent(), None) if name not in offered(Agent(), False)] == ["web_search"]
+    assert offered(Agent(), True) == offered(Agent(), None)
+    assert "web_search" not in offered(Agent(role="read"), True)
+
+
 def test_a_tool_is_found_by_name():
     assert provided_tool("shell").name == "shell"
     with pytest.raises(UsageError):

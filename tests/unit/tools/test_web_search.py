@@ -1,64 +1,38 @@
-import socket
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from moot.tools.builtin.web_search import WebSearch, WebSearchArguments
 from moot.types.tool import Available, ToolOutput
+from search_engine import SearchEngine, search_engine
 
 pytestmark = pytest.mark.anyio
 
 FOUND = [{"title": "A <b>title</b> &amp; more", "url": "https://a.example/", "description": "About <i>a</i>"}, {"title": "no address"}]
 
 
-class Engine:
-    """A search engine on a socket with scripted responses, which records its requests."""
-
-    def __init__(self) -> None:
-        self.answer: Any = {}
-        self.status = 200
-        self.raw: bytes | None = None
-        self.asked: list[tuple[str, dict[str, str], str]] = []
-        self.url = ""
-
-    async def handle(self, request: web.Request) -> web.Response:
-        self.asked.append((str(request.rel_url), dict(request.headers), await request.text()))
-        if self.raw is not None:
-            return web.Response(body=self.raw)
-        return web.json_response(self.answer, status=self.status)
-
-
 @pytest.fixture
-async def engine() -> AsyncIterator[Engine]:
-    engine = Engine()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", engine.handle)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    listening = socket.create_server(("127.0.0.1", 0))
-    await web.SockSite(runner, listening).start()
-    engine.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    yield engine
-    await runner.cleanup()
+def engine() -> Iterator[SearchEngine]:
+    with search_engine() as engine:
+        yield engine
 
 
-async def search(context: Any, engine: Engine, provider: str, query: str = "a b&c", **settings: Any) -> ToolOutput:
+async def search(context: Any, engine: SearchEngine, provider: str, query: str = "a b&c", **settings: Any) -> ToolOutput:
     context.settings = {"provider": provider, "base_url": engine.url, **settings}
     return await WebSearch().run(WebSearchArguments(query=query, count=3), context)
 
 
-SHOWN = "1. A title & more\n   https://a.example/\n   About a"
+SHOWN = "[1] A title & more\n   https://a.example/\n   About a"
 
 
-async def test_a_key_of_digits_is_a_key(context: Any, engine: Engine):
+async def test_a_key_of_digits_is_a_key(context: Any, engine: SearchEngine):
     engine.answer = {"web": {"results": FOUND}}
     assert (await search(context, engine, "brave", api_key=1234567890)).text == SHOWN
     assert engine.asked[0][1]["X-Subscription-Token"] == "1234567890"
 
 
-async def test_brave_gets_its_request_format(context: Any, engine: Engine):
+async def test_brave_gets_its_request_format(context: Any, engine: SearchEngine):
     engine.answer = {"web": {"results": FOUND}}
     assert (await search(context, engine, "brave", api_key="canary")).text == SHOWN
     url, headers, _ = engine.asked[0]
@@ -66,7 +40,7 @@ async def test_brave_gets_its_request_format(context: Any, engine: Engine):
     assert headers["X-Subscription-Token"] == "canary"
 
 
-async def test_tavily_gets_its_request_format(context: Any, engine: Engine):
+async def test_tavily_gets_its_request_format(context: Any, engine: SearchEngine):
     engine.answer = {"results": FOUND}
     output = await search(context, engine, "tavily", api_key="canary")
     assert output.value == [{"title": "A title & more", "url": "https://a.example/", "snippet": "About a"}]
@@ -75,20 +49,37 @@ async def test_tavily_gets_its_request_format(context: Any, engine: Engine):
     assert body == '{"query":"a b&c","max_results":3}'
 
 
-async def test_searxng_gets_its_request_format(context: Any, engine: Engine):
+async def test_searxng_gets_its_request_format(context: Any, engine: SearchEngine):
     engine.answer = {"results": FOUND}
     assert (await search(context, engine, "searxng")).text == SHOWN
     assert engine.asked[0][0] == "/search?q=a+b%26c&format=json"
 
 
-async def test_a_custom_address_is_filled_in(context: Any, engine: Engine):
+async def test_a_custom_address_is_filled_in(context: Any, engine: SearchEngine):
     engine.answer = {"results": FOUND}
     output = await search(context, engine, "custom", base_url=f"{engine.url}/find?text={{query}}&n={{count}}", api_key="canary")
     assert output.text == SHOWN
     assert engine.asked[0][0] == "/find?text=a+b%26c&n=3" or engine.asked[0][0] == "/find?text=a%20b%26c&n=3"
 
 
-async def test_no_results_are_reported(context: Any, engine: Engine):
+async def test_results_are_sources_and_a_known_page_keeps_its_number(context: Any, engine: SearchEngine):
+    engine.answer = {"results": [{"title": "One", "url": "https://one.example/"}, {"title": "Two", "url": "https://two.example/"}]}
+    await search(context, engine, "searxng")
+    engine.answer = {
+        "results": [{"title": "Three\n[9] x", "url": "https://three.example/"}, {"title": "Again", "url": "https://two.example/"}]
+    }
+    text = (await search(context, engine, "searxng")).text
+    assert text == "[3] Three [9] x\n   https://three.example/\n   \n[2] Again\n   https://two.example/\n   "
+    assert context.cited == {"https://one.example/": "One", "https://two.example/": "Two", "https://three.example/": "Three [9] x"}
+
+
+async def test_results_without_a_web_address_are_left_out(context: Any, engine: SearchEngine):
+    urls = ("javascript:alert(1)", "ftp://a.example/", "https://a.example/ x", "https://b.example/\n[1] y", 5, None, "https://c.example/")
+    engine.answer = {"results": [{"title": "t", "url": url} for url in urls]}
+    assert (await search(context, engine, "searxng")).value == [{"title": "t", "url": "https://c.example/", "snippet": ""}]
+
+
+async def test_no_results_are_reported(context: Any, engine: SearchEngine):
     engine.answer = {"results": []}
     assert (await search(context, engine, "searxng")).text == "No results for 'a b&c'."
 
@@ -104,7 +95,7 @@ async def test_no_results_are_reported(context: Any, engine: Engine):
         ({}, 200, b""),
     ],
 )
-async def test_a_bad_answer_is_a_failure_without_the_key(context: Any, engine: Engine, answer: Any, status: int, raw: bytes | None):
+async def test_a_bad_answer_is_a_failure_without_the_key(context: Any, engine: SearchEngine, answer: Any, status: int, raw: bytes | None):
     engine.answer, engine.status, engine.raw = answer, status, raw
     output = await search(context, engine, "tavily", api_key="canary")
     if answer == []:

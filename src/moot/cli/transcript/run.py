@@ -54,6 +54,8 @@ class Transcript:
         self._last = ""
         """The kind of the most recently printed piece."""
         self._note = ""
+        self._sources: list[str] = []
+        """URLs of the answer's sources. The answer cites them by their numbers, from 1."""
         self._plan: list[str] = []
         """The entries of the most recently shown plan."""
         self._now = 0
@@ -91,6 +93,7 @@ class Transcript:
         title = f"{dash} {message.role} · {moment(message.created_at)}{state}"
         if not message.parts or message.parts[0].get("type") != COMPACTION_PART:
             self._add_note(title if self.look.unicode else title.replace("·", "-"), DIM, kind="head")
+        self._sources = []
         for part in linked(message.parts):
             self._part(part, plain=message.role != "assistant")
         self._metadata(message.metadata)
@@ -99,6 +102,7 @@ class Transcript:
 
     def resume(self, message: Message) -> None:
         """Add the unfinished tool calls of a run's answer. The rest of the answer has already been printed."""
+        self._sources = list(dict.fromkeys(str(part.get("url")) for part in message.parts if part.get("type") == "source-url"))
         for part in linked(message.parts):
             if is_tool(part) and not is_settled(part):
                 self._calls.stored(self.look, part)
@@ -162,6 +166,7 @@ class Transcript:
                 if reasoning := self._reasoning.pop(str(chunk.get("id", "")), None):
                     reasoning.end(self._now)
             case "message-metadata" | "start" | "finish":
+                self._sources = [] if kind == "start" else self._sources
                 self._metadata(chunk.get("messageMetadata"))
             case "error":
                 self._add_note(f"error: {chunk.get('errorText', '')}", BAD)
@@ -216,8 +221,11 @@ class Transcript:
             case "file" | "reasoning-file":
                 self._add_note(f"[{label_of(part)}]", DIM)
             case "source-url":
-                title = part.get("title")
-                self._add_note(f"source: {title} ({part.get('url', '')})" if title else f"source: {part.get('url', '')}", DIM)
+                url, title = str(part.get("url", "")), part.get("title")
+                if url not in self._sources:
+                    self._sources.append(url)
+                    number = len(self._sources)
+                    self._add_note(f"source [{number}]: {title} ({url})" if title else f"source [{number}]: {url}", DIM)
             case "source-document":
                 self._add_note(f"source: {part.get('title', '')}", DIM)
             case "data-note":

@@ -92,6 +92,10 @@ class ChatIn(BaseModel):
     """
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     max_steps: int | None = Field(default=None, ge=1, le=1000)
+    web_search: bool | None = None
+    """True = offer `web_search` and `fetch_url`, and ask the model to search and cite its sources; false = don't offer `web_search`.
+    Defaults to the conversation's setting.
+    """
     tools: bool | list[str | ClientTool] | dict[str, _NamelessTool] | None = None
     """Tools to offer: names of moot's tools, and definitions `{name, description, inputSchema}` of tools that the client runs. An object
     of definitions by name is also accepted. false = none; true or null = the agent's tools.
@@ -353,5 +357,5 @@ def _settings(request: ChatIn) -> JsonObject:
         settings["tools"] = names if isinstance(names, bool) else list[Json](names)
     if client_tools:
         settings[SETTING] = cast("Json", [tool.model_dump(by_alias=True) for tool in client_tools])
-    options: Mapping[str, Json] = {"effort": request.effort, "max_steps": request.max_steps}
+    options: Mapping[str, Json] = {"effort": request.effort, "max_steps": request.max_steps, "web_search": request.web_search}
     return settings | {name: value for name, value in options.items() if value is not None}

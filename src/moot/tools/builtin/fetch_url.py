@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated
 
@@ -47,7 +48,11 @@ class FetchUrl(LookupTool):
 
     async def call(self, arguments: FetchUrlArguments, context: ToolContext) -> ToolOutput:
         page = await fetch_page(arguments.url, context.settings, self._resolver)
-        return await anyio.to_thread.run_sync(_output, page)
+        output = await anyio.to_thread.run_sync(_output, page)
+        if output.error:
+            return output
+        (number,) = await context.cite([(arguments.url, "")])  # not the URL after redirects, so that a search result keeps its number
+        return replace(output, text=f"[{number}] {output.text}")
 
     def doing(self, arguments: FetchUrlArguments) -> View:
         return View(title("Fetch", arguments.url))

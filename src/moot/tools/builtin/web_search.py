@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, Field
@@ -12,12 +13,14 @@ from pydantic import BaseModel, Field
 from moot.errors import MootError, Refused, UsageError
 from moot.guard.secrets import redact
 from moot.guard.urls import Page, Policy, fetch
-from moot.tools.basics import LookupTool, ToolSettings, error_text, title
+from moot.tools.basics import LookupTool, ToolSettings, title
 from moot.tools.html import plain
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.tool import ToolContext, ToolOutput, View
 
 _SNIPPET_CHARACTERS = 500
+_TITLE_CHARACTERS = 200
+_ADDRESS = re.compile(r"https?://\S{1,2000}")
 _POLICY = Policy(bytes=2_000_000, seconds=20.0, anywhere=True)
 
 
@@ -31,6 +34,13 @@ class WebSearchSettings(ToolSettings):
     api_key: str = ""
     base_url: str = ""
     """Base URL of the search engine. For `custom`, a URL that contains `{query}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    title: str
+    url: str
+    snippet: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,7 @@ class WebSearch(LookupTool):
     """The `web_search` tool."""
 
     name = "web_search"
-    description = "Search the web. Returns titles, URLs and snippets; use fetch_url to read a page."
+    description = "Search the web. Returns numbered titles, URLs and snippets; use fetch_url to read a page."
     arguments = WebSearchArguments
     settings = WebSearchSettings
     effects = frozenset({"network"})
@@ -76,24 +86,29 @@ class WebSearch(LookupTool):
     async def call(self, arguments: WebSearchArguments, context: ToolContext) -> ToolOutput:
         if not self.available(context.settings):
             raise Refused("No search engine is configured.", fix=f"Set tools.web_search.provider to one of {', '.join(_ENGINES)}.")
-        settings = WebSearchSettings.of(self.name, context.settings)
-        engine, key = _ENGINES[settings.provider], settings.api_key
-        base = (settings.base_url or engine.base_url).rstrip("/")
-        question = engine.ask(arguments.query, arguments.count, base, key)
-        try:
-            page = await fetch(question.url, headers=question.headers, body=question.body, policy=_POLICY)
-            results = _results(page, engine)[: arguments.count]
-        except MootError as error:
-            message = error_text(error)
-            return ToolOutput(redact(message.replace(key, "***") if key else message), error=True)
-        lines = [f"{number}. {item['title']}\n   {item['url']}\n   {item['snippet']}" for number, item in enumerate(results, 1)]
-        return ToolOutput("\n".join(lines) or f"No results for {arguments.query!r}.", cast("Json", results), empty=not lines)
+        results = await search(WebSearchSettings.of(self.name, context.settings), arguments.query, arguments.count)
+        numbers = await context.cite([(result.url, result.title) for result in results])
+        lines = [f"[{number}] {one.title}\n   {one.url}\n   {one.snippet}" for number, one in zip(numbers, results, strict=True)]
+        values: list[Json] = [{"title": one.title, "url": one.url, "snippet": one.snippet} for one in results]
+        return ToolOutput("\n".join(lines) or f"No results for {arguments.query!r}.", values, empty=not lines)
 
     def doing(self, arguments: WebSearchArguments) -> View:
         return View(title("Search the web for", arguments.query))
 
     def done(self, arguments: WebSearchArguments, output: ToolOutput) -> View:
         return View(title("Search the web for", arguments.query), body=output.text, language="markdown")
+
+
+async def search(settings: WebSearchSettings, query: str, count: int) -> list[SearchResult]:
+    """Return the results of a complete configuration. Raise MootError, without the key in its texts, if the search fails."""
+    engine, key = _ENGINES[settings.provider], settings.api_key
+    question = engine.ask(query, count, (settings.base_url or engine.base_url).rstrip("/"), key)
+    try:
+        page = await fetch(question.url, headers=question.headers, body=question.body, policy=_POLICY)
+        return _results(page, engine)[:count]
+    except MootError as error:
+        message = error.message.replace(key, "***") if key else error.message
+        raise Refused(redact(message), fix=error.fix) from None  # the original may quote the key
 
 
 def _brave(query: str, count: int, base: str, key: str) -> _Question:
@@ -127,20 +142,31 @@ _ENGINES: dict[str, _Engine] = {
 }
 
 
-def _results(page: Page, engine: _Engine) -> list[JsonObject]:
+_FIXES = {
+    401: "Check the key.",
+    403: "Check the key. A SearXNG server must list `json` in `search.formats` of its settings.",
+    404: "Check the address.",
+    429: "The search engine limits your requests. Wait, or use a key with a higher limit.",
+}
+"""Advice for status codes."""
+
+
+def _results(page: Page, engine: _Engine) -> list[SearchResult]:
     if page.status >= 400:
-        raise Refused(f"The search engine answered with status {page.status}: {page.body[:200].decode('utf-8', 'replace')}")
+        fix = _FIXES.get(page.status, "")
+        raise Refused(f"The search engine answered with status {page.status}: {page.body[:200].decode('utf-8', 'replace')}", fix=fix)
     try:
         found: Json = loads(page.body)
     except ValueError as error:
-        raise Refused("The search engine's answer is not valid JSON.") from error
+        raise Refused("The search engine's answer is not valid JSON.", fix="Check tools.web_search.base_url.") from error
     for name in engine.results:
         found = found.get(name) if isinstance(found, dict) else found
     if not isinstance(found, list):
         raise Refused(f"The search engine's response has no list of results at {'.'.join(engine.results)!r}.")
-    return [_result(item) for item in found if isinstance(item, dict) and isinstance(item.get("url"), str)]
+    return [_result(item) for item in found if isinstance(item, dict) and _ADDRESS.fullmatch(str(item.get("url")))]
 
 
-def _result(item: JsonObject) -> JsonObject:
+def _result(item: JsonObject) -> SearchResult:
     snippet = next((str(item[name]) for name in ("snippet", "content", "description") if isinstance(item.get(name), str)), "")
-    return {"title": plain(str(item.get("title") or "")), "url": item["url"], "snippet": plain(snippet)[:_SNIPPET_CHARACTERS]}
+    title = " ".join(plain(str(item.get("title") or "")).split())[:_TITLE_CHARACTERS]
+    return SearchResult(title, str(item["url"]), plain(snippet)[:_SNIPPET_CHARACTERS])
