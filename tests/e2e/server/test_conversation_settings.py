@@ -31,6 +31,7 @@ REFUSED: list[Json] = [
     {"allowed_uris": ["relative"]},
     {"allowed_uris": ["/no/such/folder"]},
     {"network": "yes"},
+    {"web_search": "on"},
     {"grants": []},
     {"grants": [{"tool": "shell", "match": "*"}]},
     {"colour": "red"},

@@ -121,6 +121,7 @@ def test_a_token_created_in_the_terminal_works_on_a_running_server_until_it_is_r
         "owner": made["owner"],
         "scopes": ["read"],
         "transcribes": False,
+        "searches_web": False,
         "keys": {},
     }
     assert made["user"] == "mara" and made["owner"] != "local"

@@ -20,6 +20,7 @@ from e2e.server.conftest import LiveServer
 from e2e.server.http_calls import Json, began, ended, got, said, sent
 from moot.testing.script import Reply, ToolCall
 from moot.types.limits import Budget
+from search_engine import search_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -173,6 +174,13 @@ async def resources(server: LiveServer, conversation: str) -> dict[str, Any]:
     found["rule added"] = await sent(client, "POST", "/api/permissions/rules", rule, 201)
     call = {"tool": "shell", "subject": "git status && rm x", "mode": "ask"}
     found["permission tested"] = await sent(client, "POST", "/api/permissions/test", call)
+    with search_engine() as engine:
+        engine.answer = {"results": [{"title": "The weather", "url": "https://weather.example/", "content": "Rain"}]}
+        body = {"provider": "searxng", "base_url": engine.url, "api_key": "key-0123456789"}
+        found["search engine tested"] = await sent(client, "PUT", "/api/web-search", body)
+        found["search engine"] = await got(client, "/api/web-search")
+        async with client.delete("/api/web-search") as answer:
+            assert answer.status == 204
     return found
 
 

@@ -41,6 +41,7 @@ from moot.server.routes.settings.skills import indexes_router as skill_indexes
 from moot.server.routes.settings.skills import router as skills
 from moot.server.routes.settings.tokens import login_router as login
 from moot.server.routes.settings.tokens import router as tokens
+from moot.server.routes.settings.web_search import router as web_search
 from moot.server.routes.stats import edits_router as edits
 from moot.server.routes.stats import router as stats
 from moot.server.routes.webhooks import outgoing_router as outgoing_webhooks
@@ -86,6 +87,7 @@ ROUTERS = (
     memory,
     knowledge,
     providers,
+    web_search,
     deciding,
     commands,
     permissions,

@@ -13,6 +13,7 @@ from moot.server.credentials import BROWSER_SECONDS, Caller
 from moot.server.idempotency import SECRET, CurrentAttempt
 from moot.server.models import In, ListOut, Out
 from moot.server.problems import Problem
+from moot.server.routes.settings.web_search import is_available
 from moot.server.state import CurrentServer, Server
 from moot.types.ids import new_id
 from moot.types.token import SCOPES, Scope, Token, expand_scopes, scopes_for
@@ -63,6 +64,8 @@ class SessionOut(Out):
     scopes: list[Scope]
     transcribes: bool
     """True if `POST /api/transcriptions` is available, because `models.transcription` is set."""
+    searches_web: bool
+    """True if the tool `web_search` has a search engine."""
     keys: dict[str, list[str]]
     """Keyboard shortcuts of the configuration: action → its keys, such as `alt+enter`. Empty if the caller doesn't own moot's home."""
 
@@ -173,5 +176,6 @@ def _session(server: Server, caller: Caller) -> SessionOut:
         owner=caller.owner_id,
         scopes=[scope for scope in SCOPES if scope in caller.scopes],
         transcribes=server.engine.runtime.settings.models.transcription != "",
+        searches_web=is_available(server),
         keys={name: [*chords] for name, chords in server.engine.runtime.settings.keys.items()} if caller.is_home_owner else {},
     )
