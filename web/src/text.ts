@@ -373,6 +373,7 @@ export const english = {
       allowed_uris: 'Folders that tools may use',
       network: 'Network access for commands',
       skills: 'Skills in the prompt',
+      web_search: 'Web search',
     },
     oneEach: 'One per line',
     noTools: 'Offer no tools',
@@ -380,6 +381,8 @@ export const english = {
     notSet: 'Not set',
     allowed: 'Allowed',
     notAllowed: 'Not allowed',
+    on: 'On',
+    off: 'Off',
   },
 
   outbox: {
@@ -463,6 +466,16 @@ export const english = {
     stop: 'Stop (Esc)',
     queue: 'Queue (Enter)',
     send: 'Send (Enter)',
+  },
+
+  webSearch: {
+    label: 'Search the web',
+    on: 'Search the web: on',
+    off: 'Search the web: off',
+    automatic: 'Search the web: the agent decides',
+    missing: 'No search engine is set up, so agents can’t search the web.',
+    setUp: 'Set up web search',
+    askOwner: 'Ask the owner of this server to set one up.',
   },
 
   dictation: {
@@ -1339,6 +1352,37 @@ export const english = {
     optIn: 'opt-in',
     unavailable: 'unavailable',
     arguments: 'Arguments',
+  },
+
+  searchEngine: {
+    title: 'Web search',
+    about:
+      'The search engine that agents use to search the web. The globe button next to the message field turns searching on or off.',
+    empty: 'No search engine is set up.',
+    setUp: 'Set up',
+    change: 'Change',
+    changeLabel: 'Change web search',
+    dialog: 'Web search',
+    provider: 'Search engine',
+    providers: { brave: 'Brave Search', tavily: 'Tavily', searxng: 'SearXNG', custom: 'Custom URL' },
+    key: 'API key',
+    keyHelp: {
+      brave: 'Create a key at api-dashboard.search.brave.com.',
+      tavily: 'Create a key at app.tavily.com.',
+      searxng: 'Leave empty if the server needs none.',
+      custom: 'Sent as a bearer token. Leave empty if the URL needs none.',
+    },
+    keySaved: 'Saved in moot’s configuration file, which only you can read.',
+    keyKept: (place: string) => `Leave empty to keep the current key (${place}). Another address needs a new key.`,
+    address: 'Address',
+    addressHelp: 'The address of the SearXNG server. Its settings must list json in search.formats.',
+    customHelp: 'A URL with {query} that returns JSON with a list “results” of objects with title, url and content.',
+    testing: 'Searching…',
+    submit: 'Test and save',
+    saved: (title: string) => `The search works and found “${title}”. Saved.`,
+    remove: 'Remove',
+    removeReally: 'Remove key and address?',
+    unfinished: 'incomplete',
   },
 
   mcp: {

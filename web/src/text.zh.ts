@@ -403,6 +403,7 @@ export const chinese: Text = {
       allowed_uris: '工具可使用的文件夹',
       network: '命令的网络访问',
       skills: '写入提示词的技能',
+      web_search: '网页搜索',
     },
     oneEach: '每行一项',
     noTools: '不提供工具',
@@ -410,6 +411,8 @@ export const chinese: Text = {
     notSet: '未设置',
     allowed: '允许',
     notAllowed: '不允许',
+    on: '开启',
+    off: '关闭',
   },
 
   outbox: {
@@ -492,6 +495,16 @@ export const chinese: Text = {
     stop: '停止 (Esc)',
     queue: '排队 (Enter)',
     send: '发送 (Enter)',
+  },
+
+  webSearch: {
+    label: '搜索网页',
+    on: '搜索网页：开启',
+    off: '搜索网页：关闭',
+    automatic: '搜索网页：由智能体决定',
+    missing: '尚未设置搜索引擎，智能体无法搜索网页。',
+    setUp: '设置网页搜索',
+    askOwner: '请让此服务器的所有者进行设置。',
   },
 
   dictation: {
@@ -1342,6 +1355,36 @@ export const chinese: Text = {
     optIn: '需手动启用',
     unavailable: '不可用',
     arguments: '参数',
+  },
+
+  searchEngine: {
+    title: '网页搜索',
+    about: '智能体搜索网页时使用的搜索引擎。消息输入框旁的地球按钮可开启或关闭搜索。',
+    empty: '尚未设置搜索引擎。',
+    setUp: '设置',
+    change: '更改',
+    changeLabel: '更改网页搜索',
+    dialog: '网页搜索',
+    provider: '搜索引擎',
+    providers: { brave: 'Brave Search', tavily: 'Tavily', searxng: 'SearXNG', custom: '自定义 URL' },
+    key: 'API 密钥',
+    keyHelp: {
+      brave: '在 api-dashboard.search.brave.com 创建密钥。',
+      tavily: '在 app.tavily.com 创建密钥。',
+      searxng: '如果服务器不需要密钥，请留空。',
+      custom: '作为 Bearer 令牌发送。如果该 URL 不需要密钥，请留空。',
+    },
+    keySaved: '保存在只有你能读取的 moot 配置文件中。',
+    keyKept: (place) => `留空则保留当前密钥（${place}）。更换地址需要新的密钥。`,
+    address: '地址',
+    addressHelp: 'SearXNG 服务器的地址。其设置的 search.formats 必须包含 json。',
+    customHelp: '包含 {query} 的 URL，返回 JSON，其中的列表“results”由含有 title、url 和 content 的对象组成。',
+    testing: '正在搜索…',
+    submit: '测试并保存',
+    saved: (title) => `搜索成功，找到“${title}”。已保存。`,
+    remove: '移除',
+    removeReally: '移除密钥和地址？',
+    unfinished: '不完整',
   },
 
   mcp: {

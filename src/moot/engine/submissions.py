@@ -208,6 +208,7 @@ def _conversation(
         return dataclasses.replace(existing, **changes, directory=directory)
     owner = prompt.user or LOCAL_USER
     title = first_line(prompt.parts)
+    searches = prompt.settings.get("web_search")
     return Conversation(
         id=new_id(),
         project=prompt.project,
@@ -220,7 +221,7 @@ def _conversation(
         agent=agent.name,
         agent_type=agent.agent_type,
         model=model,
-        settings={"model": model} if model else {},
+        settings={**({"model": model} if model else {}), **({"web_search": searches} if isinstance(searches, bool) else {})},
         expires_at=0 if prompt.temporary else None,
         directory=directory,
         # a sub-agent gets no folder that its parent doesn't have

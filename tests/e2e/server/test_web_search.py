@@ -140,3 +140,5 @@ async def test_the_first_prompt_of_a_conversation_can_turn_the_search_off(open_s
                 assert answer.status == 200 and "[DONE]" in await answer.text()
             offered = {tool["function"]["name"] for tool in server.model.requests[-1].json["tools"]}
             assert ("web_search" in offered) is (wanted is None)
+            stored = (await got(server.client, f"/api/conversations/{id}"))["settings"]
+            assert stored == ({} if wanted is None else {"web_search": False}), "it applies to the next prompts too"

@@ -9,6 +9,8 @@ export interface SignedInSession {
   scopes: string[]
   /** True if the server can transcribe recordings. */
   transcribes: boolean
+  /** True if a search engine is set up. */
+  searches_web: boolean
   /** Keys of the configuration: action → its keys, as the terminal names them. */
   keys: Record<string, string[]>
 }

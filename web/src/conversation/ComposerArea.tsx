@@ -1,6 +1,6 @@
 import { useEffect, useRef, useSyncExternalStore } from 'react'
 import type { Wishes } from '@/api/commands'
-import type { Message, Part } from '@/api/types'
+import type { Conversation, Message, Part } from '@/api/types'
 import { CommandCard } from '@/conversation/composer/CommandCard'
 import { Composer } from '@/conversation/composer/Composer'
 import { useGiveBack } from '@/conversation/composer/giveBack'
@@ -33,6 +33,12 @@ interface Props {
   draft: string
   /** Hide the composer without losing its state. */
   hidden: boolean
+}
+
+/** Return the web search set in a conversation. Null means that none is set. */
+function searchOf(conversation: Conversation | null): boolean | null {
+  const set = (conversation?.settings as Record<string, unknown> | undefined)?.web_search
+  return typeof set === 'boolean' ? set : null
 }
 
 /** The composer with queued prompts, command output and pickers. */
@@ -89,6 +95,7 @@ export function ComposerArea({ session, busy, live, send, choice, choose, draft,
             conversation={state.conversation?.id ?? null}
             choice={choice}
             mode={String(state.conversation?.settings?.mode ?? '')}
+            web={searchOf(state.conversation)}
             choose={choose}
           />
         }

@@ -106,6 +106,7 @@ export default function ConversationSettings({ conversation, onClose, onSaved }:
           )}
         </Field>
         <Choice name="network" value={values.network} change={change('network')} options={['true', 'false']} />
+        <Choice name="web_search" value={values.web_search} change={change('web_search')} options={['true', 'false']} />
         <Field label={words.fields.skills} about={words.oneEach}>
           {(field) => (
             <textarea
@@ -166,6 +167,7 @@ function Choice({ name, value = '', change, options }: ChoiceProps) {
 function labelOf(name: string, option: string): string {
   if (name === 'mode') return text.pickers.modes[option as keyof typeof text.pickers.modes]?.label ?? option
   if (name === 'network') return option === 'true' ? words.allowed : words.notAllowed
+  if (name === 'web_search') return option === 'true' ? words.on : words.off
   return option
 }
 
@@ -176,7 +178,7 @@ function shown(value: Json): string {
 /** Return the value to store for the text of a field. Null removes the setting. */
 function parsed(key: string, value: string): Json {
   if (!value.trim()) return null
-  if (key === 'network') return value === 'true'
+  if (key === 'network' || key === 'web_search') return value === 'true'
   if (LISTS.includes(key))
     return value
       .split('\n')

@@ -82,6 +82,7 @@ export function ConversationView({ session, welcome, home, onFirst }: Props) {
         ...(wishes?.effort && { effort: wishes.effort }),
         ...(wishes?.tools && { tools: wishes.tools }),
         ...(picked.mode && { mode: picked.mode }),
+        ...(typeof picked.web === 'boolean' && { web_search: picked.web }),
         ...(picked.agent && { agent: picked.agent }),
         ...(picked.model && { model: picked.model }),
         ...(isNew && picked.project && { project: picked.project }),

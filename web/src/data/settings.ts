@@ -98,6 +98,30 @@ export function useProviderActions() {
   }
 }
 
+export type SearchEngine = components['schemas']['SearchEngineOut']
+export type SearchEngineFields = components['schemas']['SearchEngineIn']
+
+/** Fetch the search engine that agents use, without its key. */
+export function useSearchEngine() {
+  return useQuery({
+    queryKey: ['web-search'],
+    queryFn: ({ signal }) => api.get<SearchEngine>('/web-search', { signal }),
+  })
+}
+
+/** Save a search engine after a test, or remove it from the configuration. */
+export function useSearchEngineActions() {
+  const client = useQueryClient()
+  const onSuccess = () => void client.invalidateQueries()
+  return {
+    save: useMutation({
+      mutationFn: (body: SearchEngineFields) => api.put<components['schemas']['SearchTestOut']>('/web-search', body),
+      onSuccess,
+    }),
+    remove: useMutation({ mutationFn: () => api.delete<void>('/web-search'), onSuccess }),
+  }
+}
+
 /** Send a short test prompt to a model. */
 export function useTrial() {
   return useMutation({

@@ -4,6 +4,7 @@ import { type Tool, useToolSchema, useTools } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { McpServers } from '@/settings/McpServers'
 import { Plugins } from '@/settings/Plugins'
+import { WebSearch } from '@/settings/WebSearch'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Empty, Failed, Loading } from '@/ui/States'
@@ -13,6 +14,7 @@ export default function Tools() {
   const { data, error, refetch } = useTools()
   return (
     <Area title={text.settings.tools} about={text.toolList.about}>
+      <WebSearch />
       {error ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : data ? (

@@ -94,7 +94,7 @@ class ChatIn(BaseModel):
     max_steps: int | None = Field(default=None, ge=1, le=1000)
     web_search: bool | None = None
     """True = offer `web_search` and `fetch_url`, and ask the model to search and cite its sources; false = don't offer `web_search`.
-    Defaults to the conversation's setting.
+    Defaults to the conversation's setting. In a new conversation, it becomes that setting.
     """
     tools: bool | list[str | ClientTool] | dict[str, _NamelessTool] | None = None
     """Tools to offer: names of moot's tools, and definitions `{name, description, inputSchema}` of tools that the client runs. An object

@@ -126,16 +126,17 @@ export function Composer({ id, busy, send, stop, pickers, command, files, place,
           {...completion.aria}
           className="block w-full resize-none bg-transparent px-5 pt-4 pb-1 text-base leading-relaxed outline-none placeholder:text-faint"
         />
-        <div className="flex items-center gap-1 px-2.5 pb-2.5">
+        <div className="flex items-center gap-1 px-2.5 pb-2.5 max-md:flex-wrap max-md:gap-x-0 max-sm:px-1">
           <ComposerPrimitive.AddAttachment asChild multiple>
             <IconButton label={text.composer.attach} className="rounded-full!">
               <Paperclip size={17} aria-hidden />
             </IconButton>
           </ComposerPrimitive.AddAttachment>
           {pickers}
-          <span className="grow" />
-          {session.data?.transcribes && <Dictation done={() => field.current?.focus()} />}
-          <Go busy={busy} submit={submit} stop={stop} />
+          <div className="ml-auto flex items-center gap-1 max-md:gap-0">
+            {session.data?.transcribes && <Dictation done={() => field.current?.focus()} />}
+            <Go busy={busy} submit={submit} stop={stop} />
+          </div>
         </div>
       </ComposerPrimitive.Root>
     </ComposerPrimitive.AttachmentDropzone>

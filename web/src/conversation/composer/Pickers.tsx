@@ -2,6 +2,7 @@ import { clsx } from 'clsx'
 import { Bot, ChevronDown, Cpu, Folder, ShieldCheck, Timer } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react'
 import { useSession } from '@/app/session'
+import { WebSearchSwitch } from '@/conversation/composer/WebSearchSwitch'
 import { useProjects } from '@/data/projects'
 import { useAgents, useModels, usePermissions } from '@/data/settings'
 import { text } from '@/text'
@@ -15,6 +16,8 @@ export interface Choice {
   project: string
   /** True to make a new conversation temporary. */
   temporary: boolean
+  /** True to search the web, false not to. Null means the setting of the conversation. */
+  web: boolean | null
 }
 
 interface Props {
@@ -25,13 +28,15 @@ interface Props {
   choice: Choice
   /** The mode set in the conversation. Empty means that none is set. */
   mode: string
+  /** The web search set in the conversation. Null means that none is set, so that the agent decides. */
+  web: boolean | null
   choose: (change: Partial<Choice>) => void
 }
 
 const MODES: readonly Option[] = Object.entries(text.pickers.modes).map(([id, mode]) => ({ id, ...mode }))
 
-/** Pickers for project, agent, model and permission mode. */
-export function Pickers({ isNew, conversation, choice, mode, choose }: Props) {
+/** The switch for searching the web, and pickers for project, agent, model and permission mode. */
+export function Pickers({ isNew, conversation, choice, mode, web, choose }: Props) {
   const projects = useProjects()
   const models = useModels()
   const agents = useAgents(false, conversation)
@@ -47,10 +52,11 @@ export function Pickers({ isNew, conversation, choice, mode, choose }: Props) {
     label: model.model,
     about: model.provider,
   }))
+  const agent = agents.data?.data.find((one) => one.name === choice.agent)
   const own: Option = {
     id: '',
     label: text.pickers.agentDefault,
-    about: agents.data?.data.find((agent) => agent.name === choice.agent)?.effective_model ?? '',
+    about: agent?.effective_model ?? '',
   }
   const configured: Option = {
     id: '',
@@ -64,6 +70,9 @@ export function Pickers({ isNew, conversation, choice, mode, choose }: Props) {
   }))
   return (
     <>
+      {agent?.agent_type === 'moot' && agent.role === 'write' && (
+        <WebSearchSwitch on={choice.web ?? web} choose={(web) => choose({ web })} />
+      )}
       {isNew && projectList.length > 1 && (
         <Picker
           name={text.pickers.project}
@@ -198,7 +207,10 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
         aria-expanded={open}
         aria-label={`${name}: ${label}`}
         title={name}
-        className="flex h-8 min-w-0 cursor-pointer items-center gap-1.5 rounded-full px-2.5 text-sm text-muted hover:bg-hover hover:text-ink max-md:h-11 max-md:min-w-11 max-md:justify-center"
+        className={clsx(
+          'flex h-8 min-w-0 cursor-pointer items-center gap-1.5 rounded-full px-2.5 text-sm text-muted hover:bg-hover hover:text-ink max-md:h-11 max-md:min-w-11',
+          small ? 'max-md:justify-center' : 'max-md:max-w-fit max-md:grow max-md:basis-11',
+        )}
       >
         {icon}
         <span className={clsx('max-w-36 truncate', small && '@max-lg:hidden')}>{label}</span>

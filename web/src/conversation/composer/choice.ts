@@ -8,8 +8,8 @@ const KEY = 'moot.choice'
 
 /**
  * Return the agent, model, mode and project for the next prompt: the choice made here, or that of the conversation's last run, or the
- * user's last choice. An empty mode means the mode of the conversation or the configuration. A chosen mode is stored in the conversation,
- * then `stored` is called. The last returned value is sent with a prompt. In an existing conversation, it only contains choices made here,
+ * user's last choice. An empty mode means the mode of the conversation or the configuration. A chosen mode or web search is stored in the
+ * conversation, then `onStored` is called. The last returned value is sent with a prompt. In an existing conversation, it only contains choices made here,
  * because sending a value stores it as a setting.
  */
 export function useChoice(
@@ -25,12 +25,13 @@ export function useChoice(
         mode: '',
         project: conversation.project,
         temporary: conversation.expires_at !== null,
+        web: null,
       }
-    : { agent: 'default', model: '', mode: '', project: '', temporary: false, ...stored() }
+    : { agent: 'default', model: '', mode: '', project: '', temporary: false, web: null, ...stored() }
   // an agent chosen for an existing conversation answers with its own model
   const choice = { ...before, ...(conversation && chosen.agent !== undefined && { model: '' }), ...chosen }
   const id = conversation?.id
-  const { mode } = chosen
+  const { mode, web } = chosen
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a chosen mode or a new conversation is stored
   useEffect(() => {
     if (!id || mode === undefined) return
@@ -39,6 +40,14 @@ export function useChoice(
       .then(onStored, notifyError)
       .finally(() => setChosen(({ mode: now, ...kept }) => (now === mode ? kept : { ...kept, mode: now })))
   }, [id, mode])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a chosen search or a new conversation is stored
+  useEffect(() => {
+    if (!id || web === undefined) return
+    conversations
+      .change(id, { settings: { web_search: web } })
+      .then(onStored, notifyError)
+      .finally(() => setChosen(({ web: now, ...kept }) => (now === web ? kept : { ...kept, web: now })))
+  }, [id, web])
   function choose(change: Partial<Choice>) {
     setChosen({ ...chosen, ...change })
     keep({ ...choice, ...change })
