@@ -214,7 +214,7 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
       >
         {icon}
         <span className={clsx('max-w-36 truncate', small && '@max-lg:hidden')}>{label}</span>
-        <ChevronDown size={13} aria-hidden className={clsx('shrink-0 text-faint', small && '@max-lg:hidden')} />
+        <ChevronDown size={13} aria-hidden className="shrink-0 text-faint @max-lg:hidden" />
       </button>
       <div
         ref={box}

@@ -123,7 +123,7 @@ test('sources are below the answer, each once, and numbers in the text link to t
       { url: other, title: 'B' },
     ],
   })
-  expect(shown[0]).toMatchObject({ text: `Yes [\\[1\\]](<${one}>)[\\[2\\]](<${other}>).` })
+  expect(shown[0]).toMatchObject({ text: `Yes [&#91;1&#93;](<${one}>)[&#91;2&#93;](<${other}>).` })
   expect(shown[1]).toMatchObject({ text: 'And [9].' })
 })
 

@@ -61,9 +61,10 @@ function sourcesLast(blocks: Block[]): Block[] {
 /** Turn references such as `[2]` outside of code into links to the sources. */
 export function withCitations(markdown: string, sources: readonly Source[]): string {
   const pieces = markdown.split(/(^ {0,3}(?:```|~~~)[\s\S]*?(?:^ {0,3}(?:```|~~~)[^\n]*$|$(?![\s\S]))|`+[^`]*`+)/m)
+  // entities, because an escaped bracket would begin a formula
   const linked = (number: string) => {
     const url = sources[Number(number) - 1]?.url
-    return url ? `[\\[${number}\\]](<${url.replace(/[<>\s]/g, encodeURIComponent)}>)` : `[${number}]`
+    return url ? `[&#91;${number}&#93;](<${url.replace(/[<>\s]/g, encodeURIComponent)}>)` : `[${number}]`
   }
   const cited = (piece: string) =>
     piece.replace(/(?<![\]\\!\w])(?:\[\d{1,2}\])+(?![(:\w[])/g, (run) =>
