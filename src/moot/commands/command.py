@@ -133,10 +133,11 @@ class RunOverrides:
     detail: Detail | None = None
     tools: Sequence[str] | None = None
     """Names of the tools to offer; () offers none."""
+    web_search: bool | None = None
 
     def drop(self, names: Iterable[str]) -> None:
-        """Remove the overrides with these names. Only `mode`, `effort`, `detail` and `tools` can be removed."""
-        for name in {"mode", "effort", "detail", "tools"}.intersection(names):
+        """Remove the overrides with these names. Agent and model can't be removed."""
+        for name in {"mode", "effort", "detail", "tools", "web_search"}.intersection(names):
             setattr(self, name, None)
 
     def settings(self) -> JsonObject:
@@ -148,6 +149,8 @@ class RunOverrides:
             settings["detail"] = self.detail
         if self.tools is not None:
             settings["tools"] = list[Json](self.tools) or False
+        if self.web_search is not None:
+            settings["web_search"] = self.web_search
         return settings
 
 

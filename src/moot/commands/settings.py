@@ -11,7 +11,7 @@ from moot.errors import UsageError
 from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.roots import with_folders
 from moot.runtime.setup import find_agent
-from moot.tools.catalogue import is_tool, tool_names, tools_for, unknown_tool
+from moot.tools.catalogue import find_tool, is_available, is_tool, tool_names, tools_for, unknown_tool
 from moot.types.agent import Mode
 from moot.types.canonical import Json
 from moot.types.model import Detail, Effort, Model
@@ -20,6 +20,11 @@ from moot.types.token import LOCAL_USER
 _EFFORTS: dict[str, Effort] = {name: name for name in get_args(Effort)}
 _DETAILS_BY_NAME: dict[str, Detail] = {name: name for name in get_args(Detail)}
 _DETAILS: dict[Detail, str] = {"auto": "the provider decides", "low": "few tokens", "high": "fine print and small objects"}
+_SEARCHES: dict[str, tuple[bool | None, str]] = {
+    "on": (True, "search the web and cite sources"),
+    "off": (False, "don't search the web"),
+    "default": (None, "the agent decides"),
+}
 _RECENT = 50
 """Number of runs to search for recently used models."""
 
@@ -158,6 +163,27 @@ class DetailCommand(BaseCommand):
         context.overrides.detail = detail
         await context.store_settings({"detail": detail})
         return [Notice(f"Detail of images set to {detail}, starting with the next prompt.", "dim")]
+
+
+class WebCommand(BaseCommand):
+    help = "Turn searching the web on or off, or let the agent decide"
+    argument = "[on|off|default]"
+    category = "settings"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return [Choice(name, about=about) for name, (_, about) in _SEARCHES.items()]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if not argument:
+            return [Choose("Web search", await self.choices(context))]
+        if argument not in _SEARCHES:
+            raise UsageError(f"Unknown value {argument!r}.", fix=f"Choose one of: {', '.join(_SEARCHES)}.")
+        value, about = _SEARCHES[argument]
+        if value and not is_available(find_tool("web_search", context.engine.settings), context.engine.runtime.settings):
+            raise UsageError("No search engine is set up.", fix="Set it up on the page under Settings, or set tools.web_search.")
+        context.overrides.web_search = value
+        await context.store_settings({"web_search": value})
+        return [Notice(f"Web search set to {argument}, starting with the next prompt: {about}.", "dim")]
 
 
 class ModeCommand(BaseCommand):

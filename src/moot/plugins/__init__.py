@@ -103,6 +103,7 @@ COMMANDS = Registry(
         "tools": "moot.commands.settings:ToolsCommand",
         "tree": "moot.commands.messages:TreeCommand",
         "undo": "moot.commands.messages:UndoCommand",
+        "web": "moot.commands.settings:WebCommand",
     },
 )
 

@@ -57,7 +57,7 @@ BODIES: Mapping[str, Json] = {
     "ProviderIn": {"api_key": "KEY", "base_url": "https://example.com/v1", "model": "large", "main": True},
     "RedoIn": {"dry_run": True},
     "RuleIn": {"tool": "shell", "action": "allow", "match": "npm test"},
-    "SearchEngineIn": {"provider": "searxng", "base_url": "http://127.0.0.1:8888"},
+    "SearchEngineIn": {"provider": "custom", "base_url": "https://search.example.com/?q={query}"},
     "ShareIn": {"conversation": ID, "expires_in": 604800},
     "SkillDigestIn": {"digest": DIGEST},
     "SkillIn": {"use": "enabled"},

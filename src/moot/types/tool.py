@@ -146,7 +146,7 @@ class Confines(Protocol):
 
 
 class Sources(Protocol):
-    """The part of a tool's context for searching earlier conversations, memory and documents."""
+    """The part of a tool's context for searching earlier conversations, memory and documents, and for citing web pages."""
 
     @property
     def past(self) -> HistorySearch:
@@ -161,6 +161,13 @@ class Sources(Protocol):
     @property
     def knowledge(self) -> KnowledgeSearch:
         """Documents of the same owner, and of the conversation's project."""
+        ...
+
+    async def cite(self, pages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        """Add web pages (URL and title) to the answer's sources. Return their numbers, with which the model cites them, from 1.
+
+        A page that is already a source keeps its number.
+        """
         ...
 
 
@@ -213,13 +220,6 @@ class ToolContext(Confines, Sources, Protocol):
 
     async def client_output(self, arguments: JsonObject) -> JsonObject:
         """Return the client's output of its own tool: `{"output": …}` or `{"error": "…"}`. May end the leg, like `ask`."""
-        ...
-
-    async def cite(self, pages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
-        """Add web pages (URL and title) to the answer's sources. Return their numbers, with which the model cites them, from 1.
-
-        A page that is already a source keeps its number.
-        """
         ...
 
     async def report(self, value: Json) -> None:

@@ -49,14 +49,19 @@ async def test_an_unknown_setting_or_value_is_refused_and_changes_nothing(server
 
 async def test_slash_commands_store_settings_in_the_conversation(server: LiveServer) -> None:
     id = (await began(server))["id"]
-    for name, argument in (("mode", "plan"), ("effort", "low"), ("detail", "high"), ("tools", "none")):
+    for name, argument in (("mode", "plan"), ("effort", "low"), ("detail", "high"), ("tools", "none"), ("web", "off")):
         await sent(server.client, "POST", f"/api/commands/{name}", {"conversation": id, "argument": argument})
     assert (await got(server.client, f"/api/conversations/{id}"))["settings"] == {
         "mode": "plan",
         "effort": "low",
         "detail": "high",
         "tools": [],
+        "web_search": False,
     }
+    problem = await sent(server.client, "POST", "/api/commands/web", {"conversation": id, "argument": "on"}, 400)
+    assert problem["detail"] == "No search engine is set up."
+    await sent(server.client, "POST", "/api/commands/web", {"conversation": id, "argument": "default"})
+    assert "web_search" not in (await got(server.client, f"/api/conversations/{id}"))["settings"]
     context = CommandContext(server.engine, str(server.directory))
     await ModeCommand().run(context, "edits")  # before the conversation exists
     context.conversation = id

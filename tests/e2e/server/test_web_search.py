@@ -64,7 +64,7 @@ async def test_a_search_engine_is_tested_then_saved_and_removed(server: LiveServ
     ("body", "problem"),
     [
         ({"provider": "brave"}, "api_key of brave is required"),
-        ({"provider": "searxng"}, "base_url of the SearXNG server is required"),
+        ({"provider": "searxng"}, "base_url of the searxng server is required"),
         ({"provider": "custom", "base_url": "http://127.0.0.1:1/"}, "must contain {query}"),
         ({"provider": "brave", "api_key": "two words"}, "api_key"),
         ({"provider": "searxng", "base_url": "ftp://127.0.0.1/"}, "base_url"),

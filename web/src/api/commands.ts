@@ -37,6 +37,7 @@ export interface Wishes {
   mode?: string | null
   effort?: string | null
   tools?: string[] | null
+  web_search?: boolean | null
 }
 
 interface Done {

@@ -78,6 +78,7 @@ class WishesModel(In):
     effort: Effort | None = None
     detail: Detail | None = None
     tools: list[str] | None = None
+    web_search: bool | None = None
 
 
 class CommandIn(In):

@@ -29,8 +29,11 @@ class WebSearchArguments(BaseModel):
     count: int = Field(default=5, ge=1, le=20, description="How many results")
 
 
+EngineName = Literal["brave", "tavily", "searxng", "custom"]
+
+
 class WebSearchSettings(ToolSettings):
-    provider: Literal["", "brave", "tavily", "searxng", "custom"] = ""
+    provider: Literal["", EngineName] = ""
     api_key: str = ""
     base_url: str = ""
     """Base URL of the search engine. For `custom`, a URL that contains `{query}`."""
@@ -97,6 +100,19 @@ class WebSearch(LookupTool):
 
     def done(self, arguments: WebSearchArguments, output: ToolOutput) -> View:
         return View(title("Search the web for", arguments.query), body=output.text, language="markdown")
+
+
+def check_complete(settings: WebSearchSettings) -> None:
+    """Raise UsageError if the settings of a search engine lack a key or an address."""
+    engine = _ENGINES[settings.provider]
+    if settings.provider == "custom" and "{query}" not in settings.base_url:
+        raise UsageError("base_url must contain {query}.", fix="For example: https://search.example.com/?q={query}")
+    if not (settings.base_url or engine.base_url):
+        raise UsageError(f"The base_url of the {settings.provider} server is required.", fix="For example: http://127.0.0.1:8888")
+    if engine.needs_key and not settings.api_key:
+        raise UsageError(
+            f"The api_key of {settings.provider} is required.", fix="A stored key is not used for another provider or address."
+        )
 
 
 async def search(settings: WebSearchSettings, query: str, count: int) -> list[SearchResult]:

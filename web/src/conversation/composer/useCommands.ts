@@ -76,6 +76,7 @@ export function useCommands(session: Session, place: Place, choose: (change: Par
     setWishes(done.wishes)
     const { agent, model, mode } = done.wishes
     if (agent || model || mode) choose({ ...(agent && { agent }), ...(model && { model }), ...(mode && { mode }) })
+    if (name === 'web' && !at.conversation) choose({ web: done.wishes.web_search ?? null })
     const shown = done.replies.filter((reply) => reply.kind === 'say' || reply.kind === 'choose')
     setOutput(shown.length ? { command: name, replies: shown } : null)
     for (const reply of done.replies) await act(reply, at.conversation)

@@ -17,7 +17,7 @@ from moot.server.models import In, Out
 from moot.server.problems import Problem
 from moot.server.routes.settings.config import changed, is_saved, write
 from moot.server.state import CurrentServer, Server
-from moot.tools.builtin.web_search import SearchResult, WebSearch, WebSearchSettings, search
+from moot.tools.builtin.web_search import EngineName, SearchResult, WebSearch, WebSearchSettings, check_complete, search
 from moot.types.canonical import Json
 
 SECTION = f"tools.{WebSearch.name}"
@@ -25,16 +25,14 @@ SECTION = f"tools.{WebSearch.name}"
 QUERY = "weather"
 """The query of a test."""
 
-Engine = Literal["brave", "tavily", "searxng", "custom"]
-
 
 class SearchEngineOut(Out):
     """The search engine of the tool `web_search`."""
 
-    provider: Literal["", Engine]
+    provider: Literal["", EngineName]
     """Empty if none is configured."""
     base_url: str
-    """Address of a SearXNG server, or a custom URL. Empty = the provider's own address, and for other users."""
+    """Address of your own server, or a custom URL. Empty = the provider's own address, and for other users."""
     key: str
     """Source of the API key: a file and line, or an environment variable. Empty if there is no key, and for other users."""
     is_available: bool
@@ -46,11 +44,11 @@ class SearchEngineOut(Out):
 class SearchEngineIn(In):
     """A search engine with its key and address."""
 
-    provider: Engine
+    provider: EngineName
     api_key: Annotated[str, Field(pattern=r"^[\x21-\x7e]*$", max_length=4000)] = ""
     """Empty = the current key, if provider and address don't change."""
     base_url: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
-    """Required for `searxng`, and for `custom`, where it is a URL that contains `{query}`. Empty = the provider's own address."""
+    """For `custom`, a URL that contains `{query}`. Empty = the provider's own address, if it has one."""
 
 
 class SearchResultOut(Out, of=SearchResult, fields="title url snippet"):
@@ -90,7 +88,7 @@ async def set_search_engine(server: CurrentServer, _: Operator, body: SearchEngi
     is_same = body.provider == current.provider and body.base_url.rstrip("/") == current.base_url.rstrip("/")
     key = body.api_key or (current.api_key if is_same else "")
     entered = WebSearchSettings(provider=body.provider, api_key=key, base_url=current.base_url if is_same else body.base_url)
-    _check(entered)
+    check_complete(entered)
     # unchanged values stay as they are in the file, where they may contain variables
     values = {name: value for name, value in entered.model_dump().items() if value != getattr(current, name)}
     for name in values:
@@ -116,18 +114,6 @@ def is_available(server: Server) -> bool:
 
 def _current(server: Server) -> WebSearchSettings:
     return WebSearchSettings.of(WebSearch.name, server.engine.runtime.settings.tools.get(WebSearch.name, {}))
-
-
-def _check(settings: WebSearchSettings) -> None:
-    """Raise UsageError if the key or the address is missing."""
-    if settings.provider == "custom" and "{query}" not in settings.base_url:
-        raise UsageError("base_url must contain {query}.", fix="For example: https://search.example.com/?q={query}")
-    if settings.provider == "searxng" and not settings.base_url:
-        raise UsageError("The base_url of the SearXNG server is required.", fix="For example: http://127.0.0.1:8888")
-    if not WebSearch().available(settings.model_dump()):
-        raise UsageError(
-            f"The api_key of {settings.provider} is required.", fix="A stored key is not used for another provider or address."
-        )
 
 
 def _place(server: Server, name: str) -> str:
