@@ -12,9 +12,9 @@ from import_stage import only, stored, take
 from moot.store import SqliteStore
 from moot.store.database.transaction import Transaction
 from moot.store.stats.answers import RunFacts, tool_calls, usage_of
-from moot.types.budget import Spending, SpendingQuery
 from moot.types.conversation import Conversation
 from moot.types.imports import Recording
+from moot.types.limits import Spending, SpendingQuery
 from moot.types.message import Message, text_part
 from moot.types.store import End, Fold
 from moot.types.usage import Usage
