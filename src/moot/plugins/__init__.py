@@ -122,7 +122,9 @@ DIALECTS = Registry(
     needs=("name", "translator", "to_request"),
 )
 
-FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named", "server": "moot.server.lifecycle:run"})
+FACES = Registry(
+    "moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named", "server": "moot.server.processes.lifecycle:run"}
+)
 
 FORMATS = Registry(
     "moot.formats",

@@ -47,6 +47,7 @@ from moot.runtime.setup import (
     options_of,
     step_setup,
     successor_of,
+    with_mode,
 )
 from moot.tools.memory import memory_folders
 from moot.types import chunk
@@ -433,14 +434,6 @@ def accepted_mode(index: Journal) -> Mode | None:
             if mode in ("ask", "edits"):
                 return mode
     return None
-
-
-def with_mode(request: RunRequest, mode: Mode) -> RunRequest:
-    """Return the request with another mode for the conversation, and for the run if its prompt set a mode."""
-    run, settings = request.run, {**request.settings, "mode": mode}
-    if "mode" not in run.settings:  # later changes of the conversation's mode apply
-        return replace(request, settings=settings)
-    return replace(request, run=replace(run, settings={**run.settings, "mode": mode}), settings=settings)
 
 
 class Tooling:

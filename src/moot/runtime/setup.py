@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ from moot.types.cron import DELIVER
 from moot.types.limits import Limits
 from moot.types.model import Effort, Model, ModelRole, ModelSettings
 from moot.types.prompt import PromptContext
-from moot.types.run import Run
+from moot.types.run import Run, RunRequest
 from moot.types.served import Served
 from moot.types.store import Store
 from moot.types.token import LOCAL_USER
@@ -390,3 +391,11 @@ def model_settings(agent: Agent, options: JsonObject) -> ModelSettings:
         show_reasoning=agent.show_reasoning,
         schema=dict(schema) if isinstance(schema, dict) else None,
     )
+
+
+def with_mode(request: RunRequest, mode: Mode) -> RunRequest:
+    """Return the request with another mode for the conversation, and for the run if its prompt set a mode."""
+    run, settings = request.run, {**request.settings, "mode": mode}
+    if "mode" not in run.settings:  # later changes of the conversation's mode apply
+        return replace(request, settings=settings)
+    return replace(request, run=replace(run, settings={**run.settings, "mode": mode}), settings=settings)

@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot import __version__
 from moot.server import problems
-from moot.server.forwarding import ForwardedClient, Forwarding
 from moot.server.hosts import cors_headers, is_preflight, keep_slashes, refusal
 from moot.server.idempotency import IdempotencyKeys
 from moot.server.pages import Pages
@@ -163,13 +162,8 @@ def create_app(server: Server) -> FastAPI:
     app = routed()
     app.state.server = server
     problems.install(app)
-    for middleware in (IdempotencyKeys, BodyLimit, OriginCheck):  # the last one added is the outermost
+    for middleware in (IdempotencyKeys, BodyLimit, OriginCheck, RequestContext):  # the last one added is the outermost
         app.add_middleware(middleware, server=server)
-    if server.leader is not None:
-        app.add_middleware(Forwarding, leader=server.leader)
-    app.add_middleware(RequestContext, server=server)
-    if server.socket:
-        app.add_middleware(ForwardedClient)
     app.router.default = Pages()
     return app
 

@@ -22,7 +22,6 @@ from moot.guard.urls import Policy
 from moot.runtime.configuration import Configuration
 from moot.server.caches import AnswerIndex, Streams
 from moot.server.credentials import AttemptLimit, Credentials
-from moot.server.forwarding import Leader
 from moot.server.imports import ImportJobs, ImportWatch
 from moot.types.run import STARTED
 
@@ -122,10 +121,8 @@ class Server:
     views: AttemptLimit = field(init=False)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is shutting down; open streams end then."""
-    leader: Leader | None = None
-    """The worker that answers the requests which this process can't answer; None if this process answers all."""
-    socket: str = ""
-    """Path of the socket for requests that other workers forward; empty = there are no other workers."""
+    leads: bool = True
+    """False in a worker that is not the leader: it only serves streams and runs agents."""
 
     @property
     def configuration(self) -> Configuration:

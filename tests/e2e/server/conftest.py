@@ -25,7 +25,7 @@ from moot.engine import Engine, open_engine
 from moot.server.app import create_app
 from moot.server.credentials import Credentials
 from moot.server.hosts import bind, hosts_of
-from moot.server.lifecycle import serve
+from moot.server.processes.lifecycle import serve
 from moot.server.state import Limits, Server
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply

@@ -36,12 +36,12 @@ from moot.features.webhooks.sender import OutgoingWebhooks
 from moot.runtime.configuration import log_change
 from moot.server.app import create_app
 from moot.server.credentials import Credentials
-from moot.server.forwarding import Leader, connected
 from moot.server.hosts import BACKLOG, bind, check_remote, hosts_of, raise_file_limit, url_of
 from moot.server.imports import clear_uploads
 from moot.server.pages import is_built
+from moot.server.processes.leader import ForwardedClient, Forwarding, connected
+from moot.server.processes.workers import STOPS, Supervisor, Worker, private_folder, this_worker
 from moot.server.state import Limits, Server
-from moot.server.workers import STOPS, Supervisor, Worker, private_folder, this_worker
 from moot.store import open_store
 from moot.types.token import LOCAL_USER
 
@@ -233,9 +233,7 @@ async def run(
             return await _unfinished(engine)
 
 
-def _server(
-    engine: Engine, port: int, fixed: str, hide: Callable[[Sequence[str]], None], *, leader: Leader | None = None, socket: str = ""
-) -> Server:
+def _server(engine: Engine, port: int, fixed: str, hide: Callable[[Sequence[str]], None], *, leads: bool = True) -> Server:
     listens = engine.settings.server
     server = Server(
         engine=engine,
@@ -243,8 +241,7 @@ def _server(
         settings=listens,
         hosts=hosts_of(listens.host, port, listens),
         limits=Limits(body=listens.max_body),
-        leader=leader,
-        socket=socket,
+        leads=leads,
     )
     server.configuration.on_change = partial(_on_change, hide)
     return server
@@ -294,8 +291,12 @@ async def _run_worker(worker: Worker, loader: Loader, *, fixed: str, hide: Calla
     settings = loader.current.settings
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(open_engine(settings, resume=True, upkeep=worker.leads, loader=loader))
-        leader = None if worker.leads else await stack.enter_async_context(connected(worker.leader))
-        server = _server(engine, worker.port, fixed, hide, leader=leader, socket=worker.leader if worker.leads else "")
+        server = _server(engine, worker.port, fixed, hide, leads=worker.leads)
+        app = create_app(server)
+        if worker.leads:
+            app.add_middleware(ForwardedClient)
+        else:
+            app.add_middleware(Forwarding, leader=await stack.enter_async_context(connected(worker.leader)))
         await warm(engine)
         listening = bind(settings.server.host, worker.port, shared=True)
         async with anyio.create_task_group() as group:
@@ -306,7 +307,8 @@ async def _run_worker(worker: Worker, loader: Loader, *, fixed: str, hide: Calla
             server.import_watch.on_change = on_follows
             group.start_soon(worker.obey, server.stopping.set, group.cancel_scope.cancel)
             group.start_soon(_stop_on_sigterm, server)
-            await serve(create_app(server), listening, ready=partial(worker.report, "ready", True))
+            own = worker.leader if worker.leads else ""
+            await serve(app, listening, ready=partial(worker.report, "ready", True), own=own)
             group.cancel_scope.cancel()
         left = await _unfinished(engine)
         await worker.report("left", left)
@@ -319,27 +321,29 @@ def _on_change(hide: Callable[[Sequence[str]], None], change: Loaded | ConfigErr
     log_change(change)
 
 
-async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Serve on the socket until `app.state.server.stopping` is set. Open requests have `GRACE` seconds to finish."""
+async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], Awaitable[None]] | None = None, own: str = "") -> None:
+    """Serve on the socket until `app.state.server.stopping` is set. Open requests have `GRACE` seconds to finish.
+
+    `own` is the path of a second socket, on which the leader accepts the requests that other workers forward; empty = none.
+    """
     server: Server = app.state.server
-    leads = server.leader is None
     listener = _Listener(_settings(app), ready)
-    own = [_Listener(_settings(app, server.socket), None)] if server.socket else []
-    if leads:
+    listeners = [listener, _Listener(_settings(app, own), None)] if own else [listener]
+    if server.leads:
         host, port = listening.getsockname()[:2]
         await OutgoingWebhooks(server.engine.runtime, server.engine.runs.clock, url_of(host, port), pusher=server.pusher).start()
     async with anyio.create_task_group() as group:
         group.start_soon(partial(server.tokens.watch, revoked=server.streams.check))
         group.start_soon(_resume_runs, server.engine)
-        if leads:
+        if server.leads:
             group.start_soon(server.imports.work)
             group.start_soon(server.import_watch.work)
             group.start_soon(server.engine.cron.work)
             group.start_soon(server.engine.watchers.work)
             group.start_soon(serve_channels, server.engine)
-        for one in own:
-            group.start_soon(one.serve)
-        group.start_soon(_stop, server, [listener, *own])
+        for other in listeners[1:]:
+            group.start_soon(other.serve)
+        group.start_soon(_stop, server, listeners)
         try:
             await listener.serve([listening])
         finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -37,13 +39,12 @@ _CONNECTION = frozenset(
 CLIENT = b"x-moot-client"
 """Header with the client's address. The leader accepts it only on its own socket."""
 
-ROUTE = "(forwarded)"
-"""Route label in the metrics of the worker that received the request."""
-
 PATIENCE = 10.0
 """Seconds to wait for a leader that is starting again."""
 
 _PAUSE = 0.1
+
+log = logging.getLogger("moot.server")
 
 
 def is_for_leader(path: str) -> bool:
@@ -120,9 +121,9 @@ class Leader:
 
 
 def _headers_of(request: Request) -> list[tuple[str, str]]:
-    ours = {b"x-request-id": request.scope["moot.request"].encode(), CLIENT: request.client.host.encode() if request.client else b""}
-    kept = [pair for pair in request.scope["headers"] if pair[0] not in _CONNECTION and pair[0] not in ours]
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in (*kept, *ours.items())]
+    kept = [pair for pair in request.scope["headers"] if pair[0] not in _CONNECTION and pair[0] != CLIENT]
+    address = request.client.host.encode() if request.client is not None else b""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in (*kept, (CLIENT, address))]
 
 
 @asynccontextmanager
@@ -139,7 +140,7 @@ async def connected(socket: str) -> AsyncGenerator[Leader]:
 
 
 class Forwarding:
-    """Middleware of a worker that is not the leader: forward the requests that only the leader can answer."""
+    """Outermost middleware of a worker that is not the leader: forward the requests that only the leader can answer."""
 
     def __init__(self, app: ASGIApp, leader: Leader) -> None:
         self._app = app
@@ -149,15 +150,16 @@ class Forwarding:
         if scope["type"] != "http" or not is_for_leader(scope["path"]):
             await self._app(scope, receive, send)
             return
-        scope["moot.route"] = ROUTE
         try:
             await self._leader.answer(scope, receive, send)
         except Problem as error:
+            scope["moot.request"] = secrets.token_hex(8)
+            log.warning("%s", error.detail, extra={"request": scope["moot.request"]})
             await of_http(scope, error)(scope, receive, send)
 
 
 class ForwardedClient:
-    """Middleware of the leader: give forwarded requests the address of their client."""
+    """Outermost middleware of the leader: give forwarded requests the address of their client."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

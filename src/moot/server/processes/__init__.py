@@ -1,0 +1,1 @@
+"""The processes of a server: one, or a supervisor with several workers."""
