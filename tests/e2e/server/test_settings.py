@@ -226,7 +226,15 @@ async def test_commands_are_listed_and_run(open_server: Callable[..., Any]) -> N
         asked = await told(await caller.post("/api/commands/agent", json={}))
         assert [choice["value"] for choice in asked["replies"][0]["choices"]] == [*BUILT_IN, "helper", *outside]
         chosen = await told(await caller.post("/api/commands/agent", json={"argument": "helper", "wishes": {"mode": "plan"}}))
-        assert chosen["wishes"] == {"agent": "helper", "model": None, "mode": "plan", "effort": None, "detail": None, "tools": None}
+        assert chosen["wishes"] == {
+            "agent": "helper",
+            "model": None,
+            "mode": "plan",
+            "effort": None,
+            "detail": None,
+            "tools": None,
+            "web_search": None,
+        }
         made = await server.engine.store.conversations.create(Conversation(new_id(), title="before", directory=str(server.directory)))
         done = await told(await caller.post("/api/commands/title", json={"argument": "after", "conversation": made.id}))
         assert done["replies"][0]["kind"] == "say"
