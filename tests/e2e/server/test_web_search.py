@@ -90,7 +90,7 @@ async def test_settings_with_which_a_search_fails_are_not_saved(
 ) -> None:
     engine.status, engine.answer = status, answer
     problem = await refused(server, {"provider": "searxng", "api_key": "wrong-key-0123456789", "base_url": engine.url}, *words)
-    assert problem["status"] == 502 and problem["code"] == "search_failed"
+    assert problem["status"] == 422 and problem["code"] == "search_failed"
     assert not (server.engine.settings.home / "config.yaml").exists()
 
 

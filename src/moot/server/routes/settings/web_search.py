@@ -132,7 +132,7 @@ async def _tested(settings: WebSearchSettings) -> list[SearchResult]:
     try:
         results = await search(settings, QUERY, 3)
     except MootError as error:
-        raise Problem(502, error.message, fix=error.fix, code="search_failed") from error
+        raise Problem(422, error.message, fix=error.fix, code="search_failed") from error
     if not results:
-        raise Problem(502, f"The search engine found nothing for {QUERY!r}.", fix="Check the address.", code="search_failed")
+        raise Problem(422, f"The search engine found nothing for {QUERY!r}.", fix="Check the address.", code="search_failed")
     return results
