@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import aiohttp
@@ -12,7 +12,10 @@ import pytest
 
 from e2e.server.conftest import LiveServer
 from e2e.server.stream_calls import post, say
+from moot.server.streams.response import EventStream
 from moot.testing.script import Reply
+from moot.types.event import Event
+from moot.types.store import Log
 
 pytestmark = pytest.mark.anyio
 
@@ -76,6 +79,42 @@ async def test_an_idle_stream_sends_comments(open_server: Callable[..., Any]) ->
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             with anyio.fail_after(60):
                 await answer.content.readuntil(b": keep-alive\n\n: keep-alive\n\n")
+
+
+class LastWords:
+    """A writer that finds during a check that the run has ended, because another process stored its last event just then."""
+
+    def __init__(self, log: Log, conversation: str) -> None:
+        self.ended = False
+        self.last = ""
+        self._log = log
+        self._conversation = conversation
+
+    async def write(self, events: Sequence[Event]) -> bytes:
+        self.ended = False
+        return b"".join(f"data: {event.body}\n\n".encode() for event in events)
+
+    async def check(self) -> bytes:
+        await self._log.append(self._conversation, (Event("meta", body="last words"),))
+        self.ended = True
+        return b""
+
+
+async def test_events_stored_while_a_stream_finds_that_the_run_has_ended_are_sent(server: LiveServer) -> None:
+    await post(server, say("hi"))
+    conversation = (await server.engine.store.records.runs())[0].conversation
+    log, sent = server.engine.store.log, list[bytes]()
+    server.state.streams.timing.check_interval, server.state.streams.timing.heartbeat = 0.01, 0.02
+    caller = await server.state.tokens.caller(await server.token())
+    assert caller is not None
+    stream = EventStream(server.state, caller, conversation, await log.last_seq(conversation), LastWords(log, conversation))
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    with anyio.fail_after(60):
+        await stream({"type": "http"}, anyio.sleep_forever, send)  # pyright: ignore[reportArgumentType]  # it never disconnects
+    assert b"".join(sent) == b"data: last words\n\ndata: [DONE]\n\n"
 
 
 async def test_a_client_that_stops_reading_is_disconnected_with_a_hint(open_server: Callable[..., Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import anyio
 import pytest
 
 from e2e.server.conftest import ServedHome
 from e2e.server.test_other_processes import HELLO, SLOWLY, WORDS, lines, run, shown
 from e2e.server.test_serve import ask, eventually
-from moot.server.processes.leader import is_for_leader
+from moot.server.processes.leader import Forwarding, connected, is_for_leader
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +41,7 @@ def workers(home: ServedHome) -> set[int]:
 
 
 def is_worker(pid: int) -> bool:
-    return b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return b"-P" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
 def leader(home: ServedHome) -> int:
@@ -107,6 +109,13 @@ def test_runs_of_other_workers_are_cancelled_and_every_worker_forwards_what_it_c
         assert ask(f"{home.url}/api/conversations", token="moot_wrong")[0] == 401
 
 
+def answers(home: ServedHome) -> bool:
+    try:
+        return ask(f"{home.url}/api/session")[0] == 200
+    except (ConnectionError, http.client.HTTPException, urllib.error.URLError):
+        return False
+
+
 def conversations(home: ServedHome) -> list[dict[str, Any]]:
     """Return all conversations, or none if the connection went to a worker that was just killed."""
     try:
@@ -156,6 +165,30 @@ def test_workers_stop_when_their_supervisor_is_killed_and_the_home_can_be_served
     assert say(home, "again", "hi") == "Hello there." and len(workers(home)) == 2
 
 
+def test_a_prompt_that_is_sent_again_to_another_worker_is_answered_once(home: ServedHome) -> None:
+    with ThreadPoolExecutor(9) as pool:
+        said = list(pool.map(lambda _: say(home, "once", "slowly"), range(9)))
+    assert said == [WORDS] * 9
+    assert len(ask(f"{home.url}/api/runs")[1]["data"]) == 1 and len(conversations(home)) == 1
+
+
+def test_moot_web_starts_workers_and_replaces_them(home: ServedHome) -> None:
+    home.stop()
+    home.moot.more["MOOT_SERVER__WORKERS"] = "2"
+    process: Any = home.moot.start("web", "--no-open", "--json", "--port", str(home.port))
+    home.process = process
+    assert f"{home.url}/#code=" in process.stdout.readline().decode()
+    first = workers(home)
+    assert len(first) == 2
+    for pid in first:
+        os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: len(workers(home) - first) == 2)
+    assert eventually(lambda: conversations(home) == [] and answers(home))
+    process.send_signal(signal.SIGTERM)
+    printed, _ = process.communicate(timeout=60)
+    assert printed == b""  # the new workers printed no link
+
+
 def test_a_change_of_the_configuration_reaches_all_workers(home: ServedHome) -> None:
     path = home.moot.home / "config.yaml"
     path.write_text(path.read_text() + "\nagents:\n  herald: {description: New., instructions: Answer.}\n")
@@ -198,6 +231,9 @@ def test_a_worker_that_can_not_start_ends_the_server(home: ServedHome) -> None:
         ("/api/chat/a/stop", True),
         ("/api/runs/a/events", False),
         ("/api/runs/a", True),
+        ("/api/conversations/a/messages", False),
+        ("/api/conversations/a/messages/b", True),
+        ("/api/webhooks/build", False),
         ("/v1/responses/a", False),
         ("/api/conversations", True),
         ("/share/secret", True),
@@ -209,3 +245,65 @@ def test_a_worker_that_can_not_start_ends_the_server(home: ServedHome) -> None:
 )
 def test_only_requests_about_runs_are_answered_by_every_worker(path: str, forwarded: bool) -> None:
     assert is_for_leader(path) is forwarded
+
+
+async def forwarded(folder: Path, answer: bytes, *, body: bytes = b"") -> tuple[bytes, list[dict[str, Any]]]:
+    """Forward a request to a leader that sends these bytes and closes. Return what the leader received and the worker's response."""
+    received, sent, arrived = list[bytes](), list[dict[str, Any]](), anyio.Event()
+
+    async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await reader.readuntil(b"\r\n\r\n") + await reader.readexactly(len(body)))
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async def receive() -> Any:
+        if arrived.is_set():
+            await anyio.sleep_forever()
+        arrived.set()
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def unused(*_: object) -> None:
+        raise AssertionError("the worker answered itself")
+
+    length = [(b"content-length", str(len(body)).encode())] if body else []
+    scope: Any = {
+        "type": "http",
+        "method": "POST" if body else "GET",
+        "path": "/api/projects/a b",
+        "raw_path": b"/api/projects/a%20b",
+        "query_string": b"x=%2F",
+        "client": ("203.0.113.9", 1),
+        "headers": [(b"host", b"here:1"), (b"x-moot-client", b"forged"), (b"connection", b"close"), *length],
+    }
+    async with await asyncio.start_unix_server(lead, folder / "leader.sock"), connected(str(folder / "leader.sock")) as leader:
+        with anyio.fail_after(60):
+            await Forwarding(unused, leader)(scope, receive, send)
+    return received[0], sent
+
+
+@pytest.mark.anyio
+async def test_requests_are_forwarded_as_they_are_with_the_address_of_the_client(tmp_path: Path) -> None:
+    whole = b"HTTP/1.1 201 Created\r\nx-one: 1\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
+    asked, sent = await forwarded(tmp_path, whole, body=b"{}")
+    head, _, body = asked.partition(b"\r\n\r\n")
+    line, *headers = head.split(b"\r\n")
+    assert line == b"POST /api/projects/a%20b?x=%2F HTTP/1.1" and body == b"{}"
+    assert [one for one in headers if one.lower().startswith((b"host", b"x-moot", b"content-length"))] == [
+        b"host: here:1",
+        b"content-length: 2",
+        b"x-moot-client: 203.0.113.9",
+    ]
+    assert sent[0] == {"type": "http.response.start", "status": 201, "headers": [(b"x-one", b"1"), (b"content-length", b"2")]}
+    assert b"".join(message["body"] for message in sent[1:]) == b"ok" and "more_body" not in sent[-1]
+
+
+@pytest.mark.anyio
+async def test_a_leader_that_ends_before_or_in_the_middle_of_its_response_is_reported(tmp_path: Path) -> None:
+    _, sent = await forwarded(tmp_path, b"")
+    assert sent[0]["status"] == 503 and b"has ended" in sent[1]["body"]
+    _, sent = await forwarded(tmp_path, b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
+    assert sent[0]["status"] == 200 and all(message["more_body"] for message in sent[1:])  # incomplete, so the connection breaks

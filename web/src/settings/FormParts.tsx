@@ -1,3 +1,4 @@
+import { useEffect, useRef, useState } from 'react'
 import { Problem } from '@/api/client'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
@@ -80,4 +81,59 @@ export function errorsOf(error: Error | null, fields: readonly string[]) {
     found.map(({ at, message }) => [at.split('.')[at.startsWith('body.') ? 1 : 2] ?? '', message]),
   )
   return { errors, rest: error && !Object.keys(errors).some((key) => fields.includes(key)) ? error : null }
+}
+
+interface Step {
+  isPending: boolean
+  error: Error | null
+}
+
+interface TestedActionsProps {
+  save: Step
+  remove: Step
+  /** Remove the saved settings, and call `settled` afterwards. Without it, there is nothing to remove. */
+  onRemove?: (settled: () => void) => void
+  onClose: () => void
+  words: { testing: string; remove: string; removeReally: string; submit: string }
+}
+
+/** The end of a form that tests settings before it saves them: progress, the error, and the buttons. */
+export function TestedActions({ save, remove, onRemove, onClose, words }: TestedActionsProps) {
+  const [isAsking, setIsAsking] = useState(false)
+  const failure = save.error ?? remove.error
+  const problem = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (failure) problem.current?.scrollIntoView({ block: 'nearest' })
+  }, [failure])
+
+  return (
+    <>
+      <p role="status" className="text-xs text-muted">
+        {save.isPending && words.testing}
+      </p>
+      {failure && (
+        <div ref={problem}>
+          <Failed error={failure} />
+        </div>
+      )}
+      <div className="flex flex-wrap justify-end gap-2 pt-1">
+        {onRemove && (
+          <Button
+            look="danger"
+            className="mr-auto"
+            disabled={remove.isPending}
+            onClick={() => (isAsking ? onRemove(() => setIsAsking(false)) : setIsAsking(true))}
+          >
+            {isAsking ? words.removeReally : words.remove}
+          </Button>
+        )}
+        <Button look="quiet" onClick={onClose}>
+          {text.common.cancel}
+        </Button>
+        <Button type="submit" look="primary" disabled={save.isPending}>
+          {words.submit}
+        </Button>
+      </div>
+    </>
+  )
 }

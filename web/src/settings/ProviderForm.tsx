@@ -1,10 +1,9 @@
-import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import { type Provider, useProviderActions } from '@/data/settings'
+import { TestedActions } from '@/settings/FormParts'
 import { text } from '@/text'
-import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
-import { Failed } from '@/ui/States'
 import { notify } from '@/ui/toasts'
 
 const words = text.providers
@@ -24,20 +23,8 @@ interface Props {
 export function ProviderForm({ providers, chosen, main = false, onClose }: Props) {
   const [name, setName] = useState(chosen?.name ?? providers.find((one) => one.needs_key)?.name ?? OTHER)
   const { save, remove } = useProviderActions()
-  const [isAsking, setIsAsking] = useState(false)
-  const failure = save.error ?? remove.error
-  const problem = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    if (failure) problem.current?.scrollIntoView({ block: 'nearest' })
-  }, [failure])
   const provider = providers.find((one) => one.name === name)
   const isOwn = provider ? !provider.is_built_in : true
-
-  /** Ask before a provider is removed. */
-  function askToRemove() {
-    if (chosen && isAsking) remove.mutate(chosen.name, { onSuccess: onClose, onSettled: () => setIsAsking(false) })
-    else setIsAsking(true)
-  }
 
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -139,27 +126,17 @@ export function ProviderForm({ providers, chosen, main = false, onClose }: Props
           <input type="checkbox" name="main" defaultChecked={main} className="size-4 accent-accent" />
           {words.main}
         </label>
-        <p role="status" className="text-xs text-muted">
-          {save.isPending && words.testing}
-        </p>
-        {failure && (
-          <div ref={problem}>
-            <Failed error={failure} />
-          </div>
-        )}
-        <div className="flex flex-wrap justify-end gap-2 pt-1">
-          {chosen?.is_saved && (
-            <Button look="danger" className="mr-auto" disabled={remove.isPending} onClick={askToRemove}>
-              {isAsking ? words.removeReally : words.remove}
-            </Button>
-          )}
-          <Button look="quiet" onClick={onClose}>
-            {text.common.cancel}
-          </Button>
-          <Button type="submit" look="primary" disabled={save.isPending}>
-            {words.submit}
-          </Button>
-        </div>
+        <TestedActions
+          save={save}
+          remove={remove}
+          onRemove={
+            chosen?.is_saved
+              ? (settled) => remove.mutate(chosen.name, { onSuccess: onClose, onSettled: settled })
+              : undefined
+          }
+          onClose={onClose}
+          words={words}
+        />
       </form>
     </Dialog>
   )

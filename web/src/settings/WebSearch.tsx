@@ -1,5 +1,6 @@
-import { type FormEvent, useEffect, useId, useRef, useState } from 'react'
+import { type FormEvent, useId, useState } from 'react'
 import { type SearchEngine, type SearchEngineFields, useSearchEngine, useSearchEngineActions } from '@/data/settings'
+import { TestedActions } from '@/settings/FormParts'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
@@ -58,21 +59,9 @@ export function WebSearch() {
 function Form({ engine, onClose }: { engine: SearchEngine; onClose: () => void }) {
   const [provider, setProvider] = useState<Provider>(engine.provider || 'brave')
   const { save, remove } = useSearchEngineActions()
-  const [isAsking, setIsAsking] = useState(false)
-  const failure = save.error ?? remove.error
-  const problem = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    if (failure) problem.current?.scrollIntoView({ block: 'nearest' })
-  }, [failure])
   const isCurrent = provider === engine.provider
   const hasAddress = OWN_ADDRESS.includes(provider) || (isCurrent && engine.base_url !== '')
   const keptKey = isCurrent ? engine.key : ''
-
-  /** Ask before the settings are removed. */
-  function askToRemove() {
-    if (isAsking) remove.mutate(undefined, { onSuccess: onClose, onSettled: () => setIsAsking(false) })
-    else setIsAsking(true)
-  }
 
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -143,27 +132,17 @@ function Form({ engine, onClose }: { engine: SearchEngine; onClose: () => void }
             />
           )}
         </Field>
-        <p role="status" className="text-xs text-muted">
-          {save.isPending && words.testing}
-        </p>
-        {failure && (
-          <div ref={problem}>
-            <Failed error={failure} />
-          </div>
-        )}
-        <div className="flex flex-wrap justify-end gap-2 pt-1">
-          {engine.is_saved && (
-            <Button look="danger" className="mr-auto" disabled={remove.isPending} onClick={askToRemove}>
-              {isAsking ? words.removeReally : words.remove}
-            </Button>
-          )}
-          <Button look="quiet" onClick={onClose}>
-            {text.common.cancel}
-          </Button>
-          <Button type="submit" look="primary" disabled={save.isPending}>
-            {words.submit}
-          </Button>
-        </div>
+        <TestedActions
+          save={save}
+          remove={remove}
+          onRemove={
+            engine.is_saved
+              ? (settled) => remove.mutate(undefined, { onSuccess: onClose, onSettled: settled })
+              : undefined
+          }
+          onClose={onClose}
+          words={words}
+        />
       </form>
     </Dialog>
   )

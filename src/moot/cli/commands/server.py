@@ -18,6 +18,7 @@ from moot.cli.console.lines import write_notes
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.output import Out
+from moot.config.home import WORKER
 from moot.config.loader import Loader
 from moot.engine.locks import ServerInfo, find_server
 from moot.errors import UsageError
@@ -68,7 +69,7 @@ async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson
     # a text browser would take over the terminal
     has_browser = sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     opens = not no_open and not json and has_browser
-    if (running := find_server(settings.home)) is None:
+    if _is_worker() or (running := find_server(settings.home)) is None:
         await _run(loader, where, output, partial(_show, output, json, opens))
         return
     if where != _ANYWHERE:
@@ -89,7 +90,7 @@ def _loaded(where: Where, output: Output, workers: int | None = None) -> Loader:
 
 def _is_worker() -> bool:
     """Return True if this process was started by a server with several workers, which reports to the user."""
-    return "MOOT_WORKER" in os.environ
+    return WORKER in os.environ
 
 
 def _with_token(secrets: Sequence[str]) -> list[str]:

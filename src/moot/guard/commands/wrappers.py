@@ -1,6 +1,6 @@
 """One command of a shell line, and the analysis of commands that run other commands, such as `env` and `xargs`. No I/O.
 
-When it cannot be determined which commands they run, the functions report too many.
+If it is unclear which commands they run, the functions return too many rather than too few.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from yarl import URL
 
 from moot.server.problems import Problem, of_http
 
-_SHARED = re.compile(r"/api/chat|/api/chat/[^/]+/stream|/api/(conversations|runs)/[^/]+/events|/v1/.*")
+_SHARED = re.compile(r"/api/(chat(/[^/]+/stream)?|conversations/[^/]+/(messages|events|replay)|runs/[^/]+/events|webhooks/[^/]+)|/v1/.*")
 """Paths of the API that every worker answers: those that start or follow runs."""
 
 _API = re.compile(r"/(api|share)/.*|/openapi\.json")
@@ -73,7 +73,7 @@ class Leader:
             group.start_soon(wait_for_disconnect)
             try:
                 await self._relay(Request(scope, receive), send, received)
-            except ClientDisconnect:  # in the middle of the body
+            except ClientDisconnect:
                 pass
             except Problem as problem:  # raised below, because the task group would wrap it
                 failure = problem
@@ -89,6 +89,8 @@ class Leader:
             async for piece in response.content.iter_any():
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
+        except aiohttp.ClientError as error:  # without the last part, the client sees that the response is incomplete
+            log.warning("the leader ended in the middle of a response: %s", error)
         finally:
             response.close()
 
@@ -116,6 +118,8 @@ class Leader:
                     raise Problem(503, "The server is starting again.", fix="Try again.", headers={"retry-after": "5"}) from error
                 await anyio.sleep(_PAUSE)
             except aiohttp.ClientError as error:
+                if isinstance(error.__cause__, ClientDisconnect):  # in the middle of the body
+                    raise error.__cause__ from None
                 detail = "The server process that handled this request has ended."
                 raise Problem(503, detail, fix="Check whether the request has taken effect before you repeat it.") from error
 

@@ -22,13 +22,11 @@ import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from moot.config.home import WORKER
 from moot.errors import MootError
 from moot.guard.processes import foreground
 from moot.server.state import METRICS
 from moot.types.canonical import JsonObject, dumps, loads_object
-
-VARIABLE = "MOOT_WORKER"
-"""Environment variable of a worker: the file descriptor of its channel."""
 
 HEALTHY = 30.0
 """Seconds after which a worker counts as started well, so that its next restart is not delayed."""
@@ -36,9 +34,10 @@ HEALTHY = 30.0
 PAUSES = (0.1, 0.5, 2.0, 5.0, 10.0)
 """Seconds before each restart of a worker that dies again and again."""
 
-_LINE = 65_536
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that stop a server."""
+
+_LINE = 65_536
 
 log = logging.getLogger("moot.server")
 
@@ -91,7 +90,7 @@ class Worker:
 
 async def this_worker() -> Worker | None:
     """Return this process's place among the workers; None if it was not started by a supervisor."""
-    number = os.environ.pop(VARIABLE, "")
+    number = os.environ.pop(WORKER, "")
     if not number:
         return None
     channel = Channel(await anyio.abc.SocketStream.from_socket(socket.socket(fileno=int(number))))
@@ -174,7 +173,7 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             theirs.set_inheritable(True)
-            environment = {**os.environ, VARIABLE: str(theirs.fileno()), METRICS: str(self._metrics)}
+            environment = {**os.environ, WORKER: str(theirs.fileno()), METRICS: str(self._metrics)}
             process = await foreground(self._command, env=environment, fds=(theirs.fileno(),))
             theirs.close()
             async with process, await anyio.abc.SocketStream.from_socket(ours) as stream:
@@ -186,6 +185,8 @@ class Supervisor:
 
     async def _talk(self, child: _Child, channel: Channel) -> None:
         await channel.send({"index": child.index, "port": self._port, "leader": self._leader})
+        if self._stopping.is_set():  # since before the worker had a channel
+            await channel.send({"stop": "gracefully"})
         while (message := await channel.receive()) is not None:
             if message.get("ready"):
                 child.ready.set()

@@ -147,6 +147,7 @@ class EventStream(Stream):
                     rest = await self._wait(send)
                     if writer.ended:  # found while there was nothing new, but the last events may have been stored since
                         rest = await self._remaining(watch) or rest
+                        break
         except MootError as error:
             log.error("a stream of the conversation %s failed: %s", self._conversation, error)
             self._closing = error.message
