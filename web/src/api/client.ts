@@ -132,3 +132,8 @@ export const api = {
   put: async <T>(path: string, body?: unknown, options?: Options) => value<T>(await send('PUT', path, body, options)),
   delete: async <T>(path: string, options?: Options) => value<T>(await send('DELETE', path, undefined, options)),
 }
+
+/** Return true if the error is a lost connection, so that the request can be retried. */
+export function isLost(error: unknown): boolean {
+  return error instanceof TypeError && /fetch|network|load failed/i.test(error.message)
+}

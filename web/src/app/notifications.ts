@@ -1,5 +1,6 @@
 import { useEffect, useRef, useSyncExternalStore } from 'react'
 import { useLocation } from 'wouter'
+import { isLost } from '@/api/client'
 import { conversations, runs } from '@/api/conversations'
 import { type LiveRun, useLiveRuns } from '@/data/conversations'
 import { titleOf } from '@/lists/rows'
@@ -69,7 +70,11 @@ export function useNotificationState(): NotificationState {
 /** Notify the user when a run asks for something or ends while the page is not in front. A hidden page leaves this to push notifications. */
 export function useRunNotifications(): void {
   useEffect(() => {
-    if (pushDevice()) void import('@/data/push').then(({ checkPush }) => checkPush()).catch(() => {}) // tried again at the next start
+    if (!pushDevice()) return
+    const checked = import('@/data/push').then(({ checkPush }) => checkPush())
+    checked.catch((error: unknown) => {
+      if (!isLost(error)) notifyError(error) // without a connection, it is tried again at the next start
+    })
   }, [])
   const isOn = useNotificationState() === 'on'
   const live = useLiveRuns(isOn)

@@ -81,8 +81,3 @@ function whole(): TransformStream<Uint8Array, Uint8Array> {
     },
   })
 }
-
-/** Return true if the error is a lost connection, so that the request can be retried. */
-export function isLost(error: unknown): boolean {
-  return error instanceof TypeError && /fetch|network|load failed/i.test(error.message)
-}

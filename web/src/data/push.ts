@@ -1,23 +1,13 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, Problem } from '@/api/client'
+import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
 import { pushDevice, rememberPushDevice } from '@/app/notifications'
 import { text } from '@/text'
 import { notify } from '@/ui/toasts'
 
 /** A browser that gets notifications while moot is closed. */
-export interface Device {
-  id: string
-  name: string
-  /** Host of the browser's push service. */
-  service: string
-  events: string[]
-  details: boolean
-  created_at: number
-  sent_at: number | null
-  failures: number
-  error: string
-}
+export type Device = components['schemas']['DeviceOut']
 
 /** What this device wants to get. */
 export interface PushChoices {

@@ -1,5 +1,5 @@
 import { readUIMessageStream, type UIMessageChunk } from 'ai'
-import { send } from '@/api/client'
+import { isLost, Problem, send } from '@/api/client'
 import { conversations } from '@/api/conversations'
 import type { LogEvent, Message } from '@/api/types'
 import type { Pace } from '@/conversation/replay/pace'
@@ -65,8 +65,9 @@ async function beatsOf(conversation: string, message: Message, signal: AbortSign
       frames,
       framesOf(await events.text()).map(({ data }) => JSON.parse(data) as LogEvent),
     )
-  } catch {
-    return []
+  } catch (error) {
+    if (signal.aborted || error instanceof Problem || isLost(error)) return []
+    throw error
   }
 }
 
