@@ -11,7 +11,7 @@ const SAMPLES: readonly unknown[] = [2, 'README', ['README', 'LICENSE'], CHANGE]
 
 /** Texts without words of their own: names, symbols and punctuation. */
 const SAME =
-  /^(approval\.question|about\.doctorAfter|common\.(app|count|shown|labeled|list)|keys\.names\..*|language\.names\.en|files\.(group|letters\..*|renamed)|mcp\.(command|loginCommand|protocols\..*)|models\.emptyAfter|plugins\.command|progress\.lasting|questions\.document|skills\.places\.home|usage\.spentOf)$/
+  /^(approval\.question|about\.doctorAfter|common\.(app|count|shown|labeled|list)|keys\.names\..*|language\.names\.en|files\.(group|letters\..*|renamed)|mcp\.(command|loginCommand|protocols\..*)|models\.emptyAfter|plugins\.command|progress\.lasting|questions\.document|searchEngine\.providers\.(brave|tavily|searxng)|skills\.places\.home|usage\.spentOf)$/
 
 /** Return each text with its path. Texts with values get samples. */
 function textsOf(value: Value, path = ''): [path: string, text: string][] {
