@@ -105,7 +105,7 @@ def test_a_device_is_turned_on_changed_tested_and_removed(visit: Visitor, server
     assert page.evaluate("sessionStorage.getItem('subscribed')") is None
 
 
-def test_the_settings_fit_on_a_phone(visit: Visitor, server: Served, axe: str) -> None:
+def test_the_settings_fit_on_a_phone(visit: Visitor, axe: str) -> None:
     tab, page = opened(visit, viewport=PHONE, theme="dark")
     turn_on(page)
     page.get_by_role("button", name="Send a test to").click()
@@ -114,6 +114,15 @@ def test_the_settings_fit_on_a_phone(visit: Visitor, server: Served, axe: str) -
     assert inaccessible(page, axe) == []
     page.get_by_role("heading", name="Notifications").scroll_into_view_if_needed()
     tab.shot("push-phone-dark")
+
+
+def test_a_device_stays_on_until_the_server_has_removed_it(visit: Visitor, server: Served) -> None:
+    _, page = opened(visit, allowed=("net::ERR_FAILED",))
+    turn_on(page)
+    page.route("**/api/push/devices/*", lambda route: route.abort(), times=1)
+    page.get_by_role("button", name="Turn off for this device").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("button", name="Turn on for this device")).to_have_count(0)
     page.get_by_role("button", name="Turn off for this device").click()
     expect(page.get_by_role("button", name="Turn on for this device")).to_be_visible()
     assert server.call("GET", "/api/push/devices")["data"] == []

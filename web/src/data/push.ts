@@ -72,14 +72,18 @@ export async function turnOnPush(choices: PushChoices): Promise<Device> {
   return await register(await subscribe(key), key, choices)
 }
 
-/** Unsubscribe this browser, and remove it from the server. */
+/**
+ * Unsubscribe this browser, and remove it from the server. The page shows the device as off only after both,
+ * so a failed request can be repeated.
+ */
 export async function turnOffPush(): Promise<void> {
   const id = pushDevice()
-  await forget()
-  if (!id) return
-  await api.delete(`/push/devices/${encodeURIComponent(id)}`).catch((error: unknown) => {
-    if (!(error instanceof Problem && error.status === 404)) throw error // otherwise it was removed elsewhere
-  })
+  await unsubscribe()
+  if (id)
+    await api.delete(`/push/devices/${encodeURIComponent(id)}`).catch((error: unknown) => {
+      if (!(error instanceof Problem && error.status === 404)) throw error // otherwise it was removed elsewhere
+    })
+  rememberPushDevice('')
 }
 
 /** Compare this browser's subscription with the server. The browser may have renewed it, or another device may have removed it. */
@@ -87,7 +91,7 @@ export async function checkPush(): Promise<void> {
   const id = pushDevice()
   const device = (await api.get<Page<Device>>('/push/devices')).data.find((one) => one.id === id)
   const subscription = await (await navigator.serviceWorker?.getRegistration())?.pushManager.getSubscription()
-  if (!device) await forget()
+  if (!device) await unsubscribe().then(() => rememberPushDevice(''))
   else if (!subscription) await turnOffPush()
   else if (subscription.toJSON().endpoint === (await stored())?.endpoint) await keep({ texts: textsOfEvents() })
   else await register(subscription, (await api.get<{ key: string }>('/push/key')).key, choicesOf(device))
@@ -150,8 +154,7 @@ function textsOfEvents(): Record<string, string> {
   }
 }
 
-async function forget(): Promise<void> {
-  rememberPushDevice('')
+async function unsubscribe(): Promise<void> {
   const registration = await navigator.serviceWorker?.getRegistration()
   await (await registration?.pushManager?.getSubscription())?.unsubscribe()
   if ('caches' in window) await caches.delete(STORED.cache)
