@@ -82,7 +82,7 @@ def test_operators_are_suggested_and_an_incomplete_query_keeps_the_last_hits(vis
     tab.allowed = ("status of 400",)  # of the incomplete value
     page = tab.page
     found = typed(page, f"{sought} ")
-    expect(found.nth(1)).to_be_visible()  # the prompt and its answer
+    expect(found.nth(1).locator("mark").first).to_have_text(sought)  # the prompt and its answer, by the whole word
     field = page.get_by_role("combobox", name="Search and commands")
     field.press_sequentially("ro")
     page.keyboard.press("Tab")

@@ -26,8 +26,10 @@ ASKING = ToolCall("delegate", {"agent": "helper", "prompt": "touch it", "backgro
 @pytest.fixture
 def model() -> Iterator[ScriptedProcess]:
     script = [
+        Reply(when="wait and see", tool_calls=[ToolCall("delegate", {"agent": "explorer", "prompt": "look slowly"})]),
         Reply(when="count", tool_calls=[ToolCall("delegate", {"agent": "explorer", "prompt": "look around"})]),
-        Reply(when="look around", text="There are 3.", times=0),
+        Reply(when="look slowly", text="There are", hang_at=1),
+        Reply(when="look", text="There are 3.", times=0),
         Reply(when="start", tool_calls=[IN_BACKGROUND]),
         Reply(when="take your time", text="It took long.", hang_at=3, times=0),
         Reply(when="start", text="Started.", times=0),
@@ -35,18 +37,20 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="touch it", tool_calls=[ToolCall("shell", {"command": "touch made"})]),
         Reply(when="touch it", text="Touched."),
         Reply(when="ask", text="Asked for it."),
-        Reply(when="count", text="Three.", times=0),
+        Reply(text="Three.", times=0),
     ]
     with ScriptedProcess(script) as server:
         yield server
 
 
-@pytest.mark.parametrize("name", ["child.started", "run.parked"])
-def test_a_killed_run_continues_with_the_same_sub_agent(moot: MootProcess, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "prompt", "task"), [("child.started", "count", "look around"), ("run.parked", "wait and see", "look slowly")]
+)
+def test_a_killed_run_continues_with_the_same_sub_agent(moot: MootProcess, name: str, prompt: str, task: str) -> None:
     config = moot.home / "config.yaml"
     config.write_text(config.read_text() + AGENTS)
     moot.more.update({"MOOT_TESTING": "1", "MOOT_CRASH_AT": name})
-    assert moot.run("run", "count").returncode == -9
+    assert moot.run("run", prompt).returncode == -9
     del moot.more["MOOT_CRASH_AT"]
     (parent,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
     ended = moot.run("chat", "resume", parent["id"])
@@ -54,7 +58,7 @@ def test_a_killed_run_continues_with_the_same_sub_agent(moot: MootProcess, name:
     tree = json.loads(moot.run("agents", "tree", parent["id"], "--json").stdout)
     assert [(child["agent"], child["status"], child["summary"]) for child in tree["children"]] == [("explorer", "finished", "There are 3.")]
     shown = moot.run("agents", "tree", parent["id"]).stdout.decode().splitlines()
-    assert shown[0].startswith("default  finished") and shown[1].startswith("└ explorer  finished") and "look around" in shown[1]
+    assert shown[0].startswith("default  finished") and shown[1].startswith("└ explorer  finished") and task in shown[1]
     assert moot.run("verify", "--all").returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""Sub-agents: a run starts others, waits for them without a task, and continues with their results."""
+"""Sub-agents: a run starts others, waits for them, without a task if it takes long, and continues with their results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from moot.engine import open_engine
 from moot.runtime.children import committed
+from moot.runtime.journal import LEG, PARKED
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
@@ -60,6 +61,24 @@ async def test_the_parent_continues_with_the_last_text_of_its_child(stage: Any) 
         assert [one.id for one in listed.items] == [run.conversation]
         below = await on.engine.store.conversations.list(parent=run.conversation)
         assert [one.id for one in below.items] == [child.conversation]
+
+
+async def test_a_run_is_parked_only_for_a_child_that_takes_long(stage: Any) -> None:
+    script = [
+        Reply(when="go", tool_calls=[delegates("first")]),
+        Reply(when="first", text="At once."),
+        Reply(when="go", tool_calls=[delegates("second")]),
+        Reply(when="second", text="Later.", hang_at=1),
+        Reply(when="go", text="Done."),
+    ]
+    async with stage(script, agents=AGENTS) as on:
+        submitted = await on.submit("go")
+        assert not (await until(on, submitted.run, "run")).held
+        on.server.release()
+        await on.engine.runs.wait(submitted.run.id)
+        events = await on.engine.store.log.read(submitted.conversation.id, run=submitted.run.id)
+        assert [event.body for event in events if event.kind == "meta"] == [PARKED, LEG]
+        assert len(await children(on, submitted.run)) == 2
 
 
 async def test_a_summary_ends_the_child_and_is_its_result(stage: Any) -> None:

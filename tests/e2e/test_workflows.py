@@ -438,26 +438,44 @@ steps:
 
 @pytest.fixture
 def model() -> Iterator[ScriptedProcess]:
-    script = [Reply(when="failed", text="A heron.", times=0), Reply(when="Draft", text="A gull.", times=0), Reply(text="Good.", times=0)]
+    script = [
+        Reply(when="Draft storks", text="A stork.", hang_at=1),
+        Reply(when="failed", text="A heron.", times=0),
+        Reply(when="Draft", text="A gull.", times=0),
+        Reply(text="Good.", times=0),
+    ]
     with ScriptedProcess(script) as server:
         yield server
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    ["child.started", "run.parked", "leg.begun", "tool.started:2", "tool.worked:2", "tool.ended:2", "tool.started:5", "run.ended:3"],
+    ("topic", "points"),
+    [
+        ("birds", ["child.started"]),
+        ("storks", ["run.parked"]),  # the first sub-agent doesn't answer, so the run is parked
+        ("storks", ["run.parked", "leg.begun"]),
+        ("birds", ["tool.started:2"]),
+        ("birds", ["tool.worked:2"]),
+        ("birds", ["tool.ended:2"]),
+        ("birds", ["tool.started:5"]),
+        ("birds", ["run.ended:3"]),
+    ],
 )
-def test_a_killed_workflow_continues_where_it_was(moot: MootProcess, model: ScriptedProcess, name: str) -> None:
+def test_a_killed_workflow_continues_where_it_was(moot: MootProcess, model: ScriptedProcess, topic: str, points: list[str]) -> None:
     path = moot.home / "commands/write.yaml"
     path.parent.mkdir()
     path.write_text(WRITES)
     with (moot.home / "config.yaml").open("a") as file:
         file.write("permissions: {mode: auto}\nmacros: {style: three lines}\n")
-    moot.more.update({"MOOT_TESTING": "1", "MOOT_CRASH_AT": name})
-    assert moot.run("commands", "run", "write", "birds").returncode == -9, "the point was never passed"
+    moot.more.update({"MOOT_TESTING": "1", "MOOT_CRASH_AT": points[0]})
+    assert moot.run("commands", "run", "write", topic).returncode == -9, "the point was never passed"
     del moot.more["MOOT_CRASH_AT"]
     (parent,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
+    for name in points[1:]:
+        moot.more["MOOT_CRASH_AT"] = name
+        assert moot.run("chat", "resume", parent["id"]).returncode == -9, "the point was never passed"
+        del moot.more["MOOT_CRASH_AT"]
     configured = moot.home / "config.yaml"
     configured.write_text(configured.read_text().replace("three lines", "two words"))
     ended = moot.run("chat", "resume", parent["id"])
@@ -470,5 +488,5 @@ def test_a_killed_workflow_continues_where_it_was(moot: MootProcess, model: Scri
     ]
     texts = [json.loads(request["body"])["messages"][-1]["content"] for request in model.requests()]
     first = {text for text in texts if str(text).startswith("Draft") and "earlier attempt" not in str(text)}
-    assert first == {"Draft birds in three lines."}  # a macro that changes meanwhile doesn't change the prompt of a step
+    assert first == {f"Draft {topic} in three lines."}  # a macro that changes meanwhile doesn't change the prompt of a step
     assert moot.run("verify", "--all").returncode == 0

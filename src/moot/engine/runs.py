@@ -234,6 +234,12 @@ class LocalRuns:
                 while not polls and run in self._scopes:  # nothing that this waits for happens before the end of its task
                     await self._changed.wait()
 
+    async def wait_briefly(self, run: str, seconds: float) -> Run:
+        with anyio.move_on_after(seconds):
+            while run in self._scopes:
+                await self._changed.wait()
+        return await self._runtime.store.records.run(run)
+
     async def _goes_on(self, run: Run) -> bool:
         """Return whether a waiting run will continue by itself: neither the run nor a sub-agent is waiting for a person or the client."""
         records = self._runtime.store.records
@@ -417,7 +423,7 @@ class LocalRuns:
         try:
             if run.status != "finished":
                 await self._cancel_children(run.id)
-            if run.parent_run is not None:
+            if run.parent_run is not None and run.parent_run not in self._scopes:  # else it is working, or looks for ended ones itself
                 await self._parking.child_ended(run.parent_run)
         except MootError as error:  # the next check of the parent's process resumes it, or the next start of a server
             log.error("could not resume the run that started %s: %s", run.id, error, extra=log_fields(run))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from moot.convert.exchanges import totals
 from moot.convert.vendor import as_list, as_object
@@ -12,6 +12,7 @@ from moot.errors import LimitReached, NotFound, UsageError
 from moot.guard.roots import is_below
 from moot.plugins.registry import attribute
 from moot.runtime.journal import Journal
+from moot.runtime.outside import Deadline
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, limits_of, mode_of
 from moot.tools.catalogue import tools_for
@@ -28,8 +29,14 @@ from moot.types.store import Park
 from moot.types.token import LOCAL_USER
 from moot.types.workflow import WORKFLOW
 
+if TYPE_CHECKING:  # most runs start no program that changes files
+    from moot.agents.checkpoints import Recorder
+
 _PLACE, _REFERENCES = (f"moot.features.prompts.references:{name}" for name in ("Place", "read_references"))
 """Loaded by path, because only the prompts of workflows are read here."""
+
+BRIEFLY = 2.0
+"""Seconds for which a call waits for its sub-agent before the run is parked. Parking and resuming a run cost more than a short answer."""
 
 _BEFORE = 20
 """Maximum number of earlier runs to search for the last one that started."""
@@ -80,6 +87,8 @@ class Parent(Protocol):
     index: Journal
     parking: Park
     has_background: bool
+    recorder: Recorder | None
+    deadline: Deadline
 
 
 class LegChildren:
@@ -133,6 +142,13 @@ class LegChildren:
     async def result(self, child: Child) -> Child:
         if child.run.status in TERMINAL:
             return child
+        if (recorder := self._leg.recorder) is not None:  # files that people change meanwhile aren't this run's changes
+            await recorder.close()
+        if (runs := self._runtime.runs) is not None:
+            with self._leg.deadline.paused():
+                run = await runs.wait_briefly(child.run.id, BRIEFLY)
+            if run.status in TERMINAL:
+                return await self._child(run)
         self._leg.parking = Park("run")  # if the child has ended meanwhile, the run is resumed at once
         raise Parked
 

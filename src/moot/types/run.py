@@ -226,6 +226,10 @@ class Runs(Protocol):
         """
         ...
 
+    async def wait_briefly(self, run: str, seconds: float) -> Run:
+        """Return the run once this process no longer works on it, or after `seconds`."""
+        ...
+
 
 class Tail(Protocol):
     def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
