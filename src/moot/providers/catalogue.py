@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -60,6 +61,7 @@ _FAMILIES = (
 )
 
 
+@lru_cache(1024)
 def family_of(name: str) -> Family:
     """Return the first family that matches the model's name, or one that accepts only text and has unknown limits."""
     bare = name.lower().rpartition("/")[2]
