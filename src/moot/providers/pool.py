@@ -62,6 +62,7 @@ class Providers:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._instances: dict[str, Provider] = {}
+        self._entries: dict[str, ProviderSettings] = {}
         self._retired: list[Provider] = []
 
     def update(self, settings: Settings) -> None:
@@ -70,6 +71,7 @@ class Providers:
             if settings.providers.get(name) != self.settings.providers.get(name) or settings.home != self.settings.home:
                 self._retired.append(self._instances.pop(name))
         self.settings = settings
+        self._entries.clear()
 
     async def close(self) -> None:
         """Close all providers, including those with open streams."""
@@ -255,7 +257,10 @@ class Providers:
         )
 
     def _entry(self, name: str) -> ProviderSettings:
-        return replace(self.settings.providers.get(name) or ProviderSettings(name), home=self.settings.home)
+        if name not in self._entries:
+            entry = self.settings.providers.get(name) or ProviderSettings(name)
+            self._entries[name] = replace(entry, home=self.settings.home)
+        return self._entries[name]
 
     def _priority(self, name: str) -> int:
         entry = self._entry(name)

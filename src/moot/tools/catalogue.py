@@ -166,9 +166,9 @@ def unknown_tool(name: str, settings: Settings) -> str:
 
 def find_tool(name: str, settings: Settings) -> Tool:
     """Return a tool by name, or its placeholder if it is built in. Raise UsageError for an unknown name."""
-    if name in settings.custom_tools and name not in TOOLS:
-        return cast("Tool", CustomTool(settings.custom_tools[name]))
-    if name not in TOOLS and settings.custom_tools:
+    if settings.custom_tools and name not in TOOLS:
+        if name in settings.custom_tools:
+            return cast("Tool", CustomTool(settings.custom_tools[name]))
         raise UsageError(unknown_tool(name, settings))
     return provided_tool(name)
 
