@@ -19,6 +19,7 @@ import asyncio
 import gzip
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -102,7 +103,7 @@ async def long_conversation(home: Path, count: int) -> str:
 def signed_in(browser: Browser, server: Served) -> Page:
     page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
     page.goto(server.login())
-    page.wait_for_function("!location.hash.includes('code')")
+    expect(page).not_to_have_url(re.compile("#.*code"))
     page.locator("main h1").first.wait_for()
     return page
 
