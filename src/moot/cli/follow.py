@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from moot.cli.approvals.answer_command import answer_command, open_approval
 from moot.cli.console.lines import write_error
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.console.results import OnScreen, Show
 from moot.engine import Engine
 from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.features.family import asking_conversation
+from moot.features.typed_answers import answer_command, open_approval
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.requests import NO_ONE_AVAILABLE
 from moot.types.conversation import Conversation

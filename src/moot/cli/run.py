@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from moot.agents.known import agent_named, fallback_models
-from moot.cli.approvals.answer_command import answer_command, open_approval
 from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
 from moot.cli.console.lines import write_notes
 from moot.cli.console.messages import print_messages, with_edits
@@ -30,6 +29,7 @@ from moot.errors import Busy, UsageError
 from moot.features.prompts.attachments import MAX_TEXT, as_text, attach, read_whole
 from moot.features.prompts.references import Place, attach_references
 from moot.features.settings import allow_folders, chosen_folders
+from moot.features.typed_answers import answer_command, open_approval
 from moot.guard.json_schema import check_answer
 from moot.guard.roots import with_folders
 from moot.plugins.registry import attribute

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from moot.cli.approvals.answer_command import open_approval
 from moot.cli.approvals.requests import ask_approvals
 from moot.cli.console.messages import for_display
 from moot.cli.context.references import copied, in_folder
@@ -19,6 +18,7 @@ from moot.commands import CommandContext, Send, prompt_of
 from moot.convert.files.attachments import readable_prompt
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, MootError, NotFound, UsageError
+from moot.features.typed_answers import open_approval
 from moot.guard.roots import with_folders
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
