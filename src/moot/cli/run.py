@@ -29,10 +29,10 @@ from moot.errors import Busy, UsageError
 from moot.features.prompts.attachments import MAX_TEXT, as_text, attach, read_whole
 from moot.features.prompts.references import Place, attach_references
 from moot.features.settings import allow_folders, chosen_folders
-from moot.features.typed_answers import answer_command, open_approval
 from moot.guard.json_schema import check_answer
 from moot.guard.roots import with_folders
 from moot.plugins.registry import attribute
+from moot.runtime.approvals.typed_answers import answer_command, open_approval
 from moot.types.canonical import JsonObject, empty, loads_object
 from moot.types.conversation import Conversation
 from moot.types.hooks import is_withheld
@@ -235,7 +235,7 @@ async def _check_not_waiting(engine: Engine, flags: RunFlags, existing: Conversa
     if existing is None or flags.on_busy == "interrupt":
         return
     for run in await engine.store.records.runs(conversation=existing.id, statuses=frozenset({"waiting"})):
-        if (approval := await open_approval(engine, run.id)) is not None:
+        if (approval := await open_approval(engine.store, run.id)) is not None:
             needed = "approval" if approval.questions is None else "an answer"
             raise Busy(
                 f"A run in this conversation is waiting for {needed}, and another prompt would cancel it.",

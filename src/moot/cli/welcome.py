@@ -27,11 +27,11 @@ from moot.config.home import KEY_VARIABLES
 from moot.config.loader import FILE, Loaded
 from moot.config.settings import ProviderSettings, Settings
 from moot.errors import MootError, UsageError
-from moot.features.typed_answers import parse_number
 from moot.providers.catalogue import default_model
 from moot.providers.machine import check_machine
 from moot.providers.pool import Listens, Providers
 from moot.providers.weights import DEFAULT, find, weights_path
+from moot.runtime.approvals.typed_answers import parse_number
 from moot.types.model import Model
 
 _KEY = re.compile(r"[\x21-\x7e]{16,}")

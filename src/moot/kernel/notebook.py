@@ -30,15 +30,15 @@ from moot.engine import Engine
 from moot.errors import Cancelled, MootError
 from moot.features.exports import save_conversation, with_files
 from moot.features.prompts.references import Place, attach_references
-from moot.features.typed_answers import parse_number
 from moot.formats.notebook.outputs import markdown_bundle, record_of, text_bundle
 from moot.guard.roots import with_folders
 from moot.guard.terminal import clean
-from moot.kernel.binding import CELL, Binding, cell_of
 from moot.kernel.display import AnswerDisplay, Frontend
+from moot.kernel.link import CELL, ConversationLink, cell_of
 from moot.kernel.questions import Questions
 from moot.library.live import LiveRun, RunSource
 from moot.library.options import Asked
+from moot.runtime.approvals.typed_answers import parse_number
 from moot.types.approval import Answer
 from moot.types.ids import new_id
 from moot.types.message import text_part
@@ -77,7 +77,7 @@ class Notebook:
         self.context = CommandContext(engine, str(Path.cwd()), keys=KEYS, without_conversation="Run a cell with a prompt first.")
         self.context.further_folders = []
         self._engine, self._group, self._frontend = engine, group, frontend
-        self._binding = Binding(engine.store, engine.settings.home / "state", path)
+        self._link = ConversationLink(engine.store, engine.settings.home / "state", path)
         self._is_open = False
         self._edits: str | None = None
         """Id of the message that the next prompt replaces."""
@@ -85,7 +85,7 @@ class Notebook:
     async def open(self) -> None:
         """Find the notebook's conversation, before the first cell and before completions."""
         if not self._is_open:
-            found = await self._binding.find()
+            found = await self._link.find()
             self.context.conversation = found.id if found is not None else None
             self._is_open = True
 
@@ -142,7 +142,7 @@ class Notebook:
     async def _switch(self, conversation: str | None) -> None:
         found = await self._engine.store.conversations.get(conversation) if conversation is not None else None
         self.context.conversation = found.id if found is not None else None
-        self._binding.save(self.context.conversation)
+        self._link.save(self.context.conversation)
         continues = f"This notebook now continues “{clean(found.title) or 'untitled'}”." if found is not None else ""
         words = continues or "The next prompt starts a new conversation."
         self._frontend.show(text_bundle(words))
@@ -170,7 +170,7 @@ class Notebook:
             context.take_folders()
             if context.conversation != submitted.conversation.id:
                 context.conversation = submitted.conversation.id
-                self._binding.save(context.conversation)
+                self._link.save(context.conversation)
             await context.store_settings({})
             return submitted
 
@@ -208,7 +208,7 @@ class Notebook:
 
         live = LiveRun[None](self._engine, self._group, RunSource(start, None, on_approval, questions.reply))
         await live.start()
-        run, failure = live.run, None
+        run, failure, is_over = live.run, None, False
         display.start(run.message)
         questions.run = run.id
         try:
@@ -217,12 +217,13 @@ class Notebook:
                 try:
                     async for event in live:
                         display.event(event)
+                    is_over = True
                 except MootError as error:  # raised below, because the group would wrap it
-                    failure = error
+                    failure, is_over = error, True
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                if failure is None and not live.ended:
+                if not is_over:
                     await self._engine.runs.cancel(run.id)
                     await self._engine.runs.wait(run.id)
                 await live.aclose()

@@ -8,7 +8,6 @@ from pathlib import Path
 from moot.engine import Engine
 from moot.errors import MootError, NeedsApproval
 from moot.features.approvals import CallPreview, asked_in, diff_of, preview_call
-from moot.features.typed_answers import TypedQuestion, answer_command, choices, open_approval, parse_answer
 from moot.formats.kit.fidelity import fence_around, pretty
 from moot.formats.notebook.outputs import markdown_bundle, safe_markdown
 from moot.guard.roots import allowed_folders
@@ -16,6 +15,7 @@ from moot.guard.terminal import visible
 from moot.kernel.display import Frontend
 from moot.library.options import asked_of
 from moot.runtime.approvals.answers import check_answer
+from moot.runtime.approvals.typed_answers import TypedQuestion, answer_command, choices, open_approval, parse_answer
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, loads_exact
 from moot.types.ids import new_id
@@ -23,7 +23,7 @@ from moot.types.tool import Question
 
 
 class Questions:
-    """Asks the person about the approvals of a run."""
+    """Questions to the person about one run."""
 
     def __init__(self, engine: Engine, frontend: Frontend, refresh: Callable[[], None]) -> None:
         """`refresh` shows the answer so far, which a question refers to."""
@@ -89,7 +89,7 @@ class Questions:
 
     async def _later(self) -> str:
         """Return the command with which to answer elsewhere."""
-        approval = await open_approval(self._engine, self.run)
+        approval = await open_approval(self._engine.store, self.run)
         if approval is None:
             return ""
         return answer_command(approval, (await self._engine.store.records.run(approval.run)).conversation)

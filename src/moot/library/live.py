@@ -144,11 +144,6 @@ class LiveRun(Generic[T]):
         return self._run or self._require_started().run
 
     @property
-    def ended(self) -> bool:
-        """True if the run has ended and its result can be read."""
-        return self._run is not None
-
-    @property
     def message(self) -> Message:
         """The complete message that the run wrote: reasoning, tool calls and text."""
         if self._message is None:

@@ -21,11 +21,11 @@ from moot.cli.terminal.prompts.plain import ask_line
 from moot.engine import Engine
 from moot.errors import MootError
 from moot.features.approvals import CallPreview, command_of, explain, preview_call
-from moot.features.typed_answers import TypedQuestion, answer_command, choices, label, parse_answer
 from moot.guard.roots import allowed_folders
 from moot.guard.terminal import visible_line
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.answers import check_answer, rule_on_edited
+from moot.runtime.approvals.typed_answers import TypedQuestion, answer_command, choices, label, parse_answer
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation

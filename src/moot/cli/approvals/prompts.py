@@ -10,8 +10,8 @@ from enum import Enum
 from moot.cli.approvals.preview import call_rows
 from moot.cli.terminal.prompts.rows import Row
 from moot.features.approvals import CallPreview
-from moot.features.typed_answers import EDITS, label, options_by_key, patterns_text
 from moot.guard.terminal import visible_line, visible_lines
+from moot.runtime.approvals.typed_answers import EDITS, label, options_by_key, patterns_text
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 

@@ -25,9 +25,9 @@ from moot.engine import Engine
 from moot.engine.locks import find_server, live_owners
 from moot.errors import NotFound, UsageError
 from moot.features.approvals import Asked, CallPreview, asked_in, diff_of, object_of, open_approvals, preview_call
-from moot.features.typed_answers import label, parse_reply, patterns_text
 from moot.guard.roots import allowed_folders
 from moot.guard.terminal import visible_line, visible_lines
+from moot.runtime.approvals.typed_answers import label, parse_reply, patterns_text
 from moot.runtime.setup import confined_conversation, has_folder
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, dumps, loads

@@ -18,8 +18,8 @@ from moot.commands import CommandContext, Send, prompt_of
 from moot.convert.files.attachments import readable_prompt
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, MootError, NotFound, UsageError
-from moot.features.typed_answers import open_approval
 from moot.guard.roots import with_folders
+from moot.runtime.approvals.typed_answers import open_approval
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
@@ -294,7 +294,7 @@ class InteractiveConversation:
             return None
         waiting = await self._engine.store.records.runs(conversation=self.conversation.id, statuses=frozenset({"waiting"}))
         for run in waiting:
-            if await open_approval(self._engine, run.id) is not None:
+            if await open_approval(self._engine.store, run.id) is not None:
                 return run.id
         return None
 

@@ -1,138 +1,323 @@
-"""The format `ipynb`: a notebook with the messages as Markdown cells, and the Python code in answers as code cells."""
+"""The format `ipynb`: notebooks of moot's kernel, and notebooks with the Python code of answers.
+
+The metadata of a notebook contains the messages as in the format `json`, and the outputs of moot's kernel contain the messages of their
+cell. The cells themselves are kept with the message that they belong to, or else with the next one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats.kit.fidelity import fence_around, fidelity_of, file_kind, pretty
-from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
-from moot.types.message import Message, Part, is_tool, tool_name
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of
+from moot.formats.kit.fields import items, obj, objects, text
+from moot.formats.kit.files import open_regular
+from moot.formats.kit.json import Element, PartialDocument, load_document
+from moot.formats.notebook.cells import cells_of, prompt_cell, title_cell
+from moot.formats.notebook.outputs import RECORD
+from moot.formats.portable import ConversationReader, JsonDocument, conversations_in, unreadable
+from moot.types.canonical import Json, JsonObject, dumps, loads_object
+from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedMessage
+from moot.types.message import Message
 
-_WHO = {"user": "You", "assistant": "Assistant", "system": "System"}
-_PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
+KERNEL: JsonObject = {"kernelspec": {"display_name": "moot", "language": "moot", "name": "moot"}, "language_info": {"name": "moot"}}
+_PYTHON: JsonObject = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+_LAYOUT = "notebook"
+"""Key of a message's metadata with its cells as they were in an imported notebook."""
+_END = 1 << 16
+"""Number of bytes at the end of a file that may contain the notebook's metadata."""
+_BEGIN = re.compile(rb'\s*\{\s*"(?:cells|metadata|nbformat|nbformat_minor)"\s*:')
+_MARK = re.compile(rb'"moot"\s*:\s*\{|"name"\s*:\s*"moot"|' + re.escape(RECORD.encode()))
 
 
 class Ipynb:
-    """A `Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't run them again."""
+    """Notebooks of moot's kernel, and notebooks with the Python code of answers in cells."""
 
     name = "ipynb"
-    version = 1
+    version = 2
     suffix = ".ipynb"
-    words = "a notebook with the answers' Python code in runnable cells"
-    holds: Mapping[str, FidelityLevel] = {
-        **dict.fromkeys(("messages", "pictures", "titles", "models"), "kept"),
-        **dict.fromkeys(("reasoning", "tool calls", "files", "other parts", "times"), "approximated"),
-    }
-    outward: Literal[True] = True
+    words = "a notebook with the answers' Python code in runnable cells, or for moot's kernel"
+    holds: Mapping[str, FidelityLevel] = {**ALL_KEPT, "branches": "kept", "sub-agents": "kept"}
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        return False
+        if _BEGIN.match(head) is None:
+            return False
+        return (b'"cells"' in head or b'"cell_type"' in head) and _MARK.search(head + b"\n" + _end_of(path)) is not None
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        raise UsageError("Notebooks can't be imported.", fix="Use moot export -f json to move a conversation.")
+        found = load_document(path)
+        metadata = PartialDocument(found.raw("metadata"))
+        stored = PartialDocument(metadata.raw("moot"))
+        cells = [_Cell(element) for element in found.elements("cells")]
+        is_ours = stored.is_object or text(metadata.value("kernelspec"), "name") == "moot" or any(cell.record.is_object for cell in cells)
+        if "cells" not in found or not is_ours:
+            raise UsageError(f"{str(path)!r} is not a notebook of moot: it contains no conversation.")
+        inside = list(conversations_in(stored.data, None, 0)) if stored.is_object and "messages" in stored else []
+        reader = _Reader(path, found, stored, cells)
+        yield ImportedConversation(inside[0].source_id if inside else reader.id, reader.entries())
+        yield from inside[1:]
 
     def write(self, exported: ExportedConversation) -> ExportFile:
-        conversation = exported.conversation
-        cells: list[Json] = [_markdown("title", [f"# {conversation.title or 'Conversation'}"])]
-        for number, message in enumerate(exported.messages, 1):
-            cells += _cells(message, number)
-        metadata: JsonObject = {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-            "moot": {"conversation": conversation.id, "model": conversation.model},
-        }
-        document: JsonObject = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-        return ExportFile(dumps(document) + b"\n", fidelity_of(exported, self.holds))
+        document = loads_object(JsonDocument().write(_without_layout(exported)).data)
+        layouts = [layout for message in exported.messages if (layout := obj(message.metadata, _LAYOUT))]
+        is_for_kernel = _is_for_kernel(exported)
+        known = obj(layouts[0], "document") if layouts else {}
+        metadata = obj(known, "metadata") or (KERNEL if is_for_kernel else _PYTHON)
+        cells = list[Json](_written(exported, is_for_kernel))
+        value: JsonObject = {"nbformat": 4, "nbformat_minor": 5, **known}
+        value |= {"metadata": {**metadata, "moot": document}, "cells": cells}
+        return ExportFile(dumps(value) + b"\n", fidelity_of(exported, self.holds))
 
 
-def _cells(message: Message, number: int) -> Iterator[JsonObject]:
-    """Yield the cells of a message. Text between blocks of Python code becomes Markdown cells."""
-    about: JsonObject = {
-        "moot": {"message": message.id, "role": message.role, **({"at": message.created_at} if message.created_at else {})}
-    }
-    texts: list[str] = [f"### {_WHO[message.role]}"]
-    pictures: dict[str, Json] = {}
-    at = 0
-
-    def name() -> str:
-        nonlocal at
-        at += 1
-        return f"m{number}-{at}"
-
-    for part in message.parts:
-        if part.get("type") == "text" and message.role == "assistant":
-            text, begin = str(part.get("text", "")), 0
-            for found in _PYTHON.finditer(text):
-                texts.append(text[begin : found.start()])
-                if any(piece.strip() for piece in texts):
-                    yield _markdown(name(), texts, pictures, about)
-                source = _lines(found[1].removesuffix("\n"))
-                yield {"cell_type": "code", "execution_count": None, "id": name(), "metadata": about, "outputs": [], "source": source}
-                texts, pictures, begin = [], {}, found.end()
-            texts.append(text[begin:])
-        else:
-            texts.append(_said(part, pictures))
-    if any(piece.strip() for piece in texts):
-        yield _markdown(name(), texts, pictures, about)
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _said(part: Part, pictures: dict[str, Json]) -> str:
-    """Return a part as Markdown. Pictures are attached to the cell."""
-    kind = str(part.get("type", ""))
-    if is_tool(part):
-        return _call(part)
-    match kind:
-        case "text":
-            return str(part.get("text", ""))
-        case "reasoning":
-            return "\n".join(f"> {line}" for line in str(part.get("text", "")).splitlines())
-        case "file":
-            return _file(part, pictures)
-        case "step-start":
-            return ""
-        case _:
-            return f"**{kind}**\n\n{_fenced(pretty(dict(part)), 'json')}"
+class _Cell:
+    """A cell of a notebook, without the record in its outputs."""
+
+    def __init__(self, element: Element) -> None:
+        self.element = element
+        self.record = PartialDocument(b"")
+        """The record of the last answer in the outputs."""
+        for output in PartialDocument(element.raw).elements("outputs") if element.value is not None else ():
+            record = PartialDocument(PartialDocument(PartialDocument(output.raw).raw("data")).raw(RECORD))
+            self.record = record if record.is_object else self.record
+        value = element.value or {}
+        outputs = [_without_record(output) for output in objects(value, "outputs")]
+        self.value: JsonObject = (
+            {**value, "outputs": list[Json](outputs)} if outputs and len(outputs) == len(items(value, "outputs")) else value
+        )
+
+    @property
+    def message(self) -> str:
+        """Return the id of the message that the cell belongs to; empty = none."""
+        ids = [text(one.value, "id") for one in self.record.elements("messages")] if self.record.is_object else []
+        return next(filter(None, ids), "") or text(self.value, "metadata", "moot", "message")
+
+    @property
+    def is_prompt(self) -> bool:
+        """Return True for a prompt whose answer has no record, because a program has removed it."""
+        source = _source(self.value)
+        is_run = self.value.get("cell_type") == "code" and bool(objects(self.value, "outputs"))
+        return is_run and bool(source.strip()) and not source.lstrip().startswith(("%", "/"))
 
 
-def _call(part: Part) -> str:
-    pieces = [f"**{tool_name(part)}**", _fenced(pretty(part.get("input")), "json")]
-    output = part.get("output")
-    if output is not None:
-        pieces.append(_fenced(output if isinstance(output, str) else pretty(output)))
-    if part.get("errorText"):
-        pieces.append(_fenced(str(part["errorText"])))
-    return "\n\n".join(pieces)
+class _Reader:
+    """Reads the messages of a notebook, with the cells that belong to each of them."""
+
+    def __init__(self, path: Path, found: PartialDocument, stored: PartialDocument, cells: list[_Cell]) -> None:
+        self._found, self._cells = found, cells
+        self._conversation = PartialDocument(stored.raw("conversation"))
+        self._stored, self._records = stored, [cell for cell in cells if cell.record.is_object]
+        known = next((one.record.raw("conversation") for one in self._records), b"")
+        self._value = obj(stored.value("conversation")) or obj(PartialDocument(b'{"c":' + known + b"}").value("c"))
+        self.id = text(self._value, "id") or hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()
+        self._is_python = text(PartialDocument(found.raw("metadata")).value("kernelspec"), "name") != "moot"
+
+    def entries(self) -> Iterator[Entry]:
+        messages, problems = self._messages()
+        held = self._held({text(one.value, "id") for one in messages})
+        head = self._head(messages)
+        reader = ConversationReader({**self._value, **({"head": head} if head else {})})
+        yield reader.begin()
+        first, title = True, text(self._value, "title")
+        for number, one in enumerate(messages, 1):
+            value = one.value or {}
+            cells = held.pop(text(value, "id"), [])
+            layout = self._layout(value, cells, number, title if first else "")
+            for entry in reader.read(
+                _with_layout(value, layout, self._document() if first and layout else {}), one.raw, f"message {number}"
+            ):
+                yield entry
+                first = first and not (isinstance(entry, ImportedMessage) and layout)
+        yield from problems
+        yield from self._prompts(reader, head)
+        if not self._found.whole:
+            yield from unreadable(b"", None, "the notebook is damaged or truncated")
+        if "messages" not in self._stored and self._stored.is_object:
+            yield from unreadable(self._stored.data, obj(self._stored.value("conversation")), "'messages' is missing")
+        yield reader.end()
+
+    def _messages(self) -> tuple[list[Element], list[Entry]]:
+        """Return the messages in the metadata and in the outputs, each once, and the unreadable ones."""
+        messages: list[Element] = []
+        problems: list[Entry] = []
+        seen = set[str]()
+        for source in (self._stored, *(cell.record for cell in self._records)):
+            for one in source.elements("messages") if source.is_object else ():
+                id = text(one.value, "id")
+                if one.problem or not id:
+                    problems += unreadable(one.raw, one.value, one.problem or "a message without an id")
+                elif id not in seen:
+                    seen.add(id)
+                    messages.append(one)
+        problems += [
+            entry for cell in self._cells if cell.element.problem for entry in unreadable(cell.element.raw, None, cell.element.problem)
+        ]
+        return messages, problems
+
+    def _held(self, known: set[str]) -> dict[str, list[_Cell]]:
+        """Return the cells of each message. Cells at the end that belong to no message are kept with the last message."""
+        held: dict[str, list[_Cell]] = {}
+        waiting: list[_Cell] = []
+        last = ""
+        for cell in self._cells:
+            waiting.append(cell)
+            if (id := cell.message) in known:
+                held.setdefault(id, []).extend(waiting)
+                waiting, last = [], id
+        if waiting and (last := last or next(iter(known), "")):
+            held.setdefault(last, []).extend(waiting)
+        return held
+
+    def _head(self, messages: list[Element]) -> str:
+        """Return the last message of the shown branch: the latest one of the outputs, or else the one that the metadata names."""
+        in_outputs = [one.value or {} for cell in self._records for one in cell.record.elements("messages")]
+        latest = max(in_outputs, key=lambda value: _time(value), default=None)
+        ids = {text(one.value, "id") for one in messages}
+        named = text(self._value, "head")
+        if latest is None or _time(latest) < max((_time(one.value or {}) for one in messages), default=0):
+            return named if named in ids else ""
+        return text(latest, "id")
+
+    def _layout(self, value: JsonObject, cells: list[_Cell], number: int, title: str) -> list[Json]:
+        """Return the cells of a message to keep, or none if they are the same as those that would be written."""
+        kept = [cell.value for cell in cells]
+        if title and kept and kept[0] == title_cell(title):
+            kept = kept[1:]
+        parts = tuple(objects(value, "parts"))
+        message = Message(text(value, "id"), "assistant", parts, created_at=_time(value))
+        role = text(value, "role")
+        if self._is_python and role in ("user", "assistant", "system"):
+            message = replace(message, role="user" if role == "user" else "system" if role == "system" else "assistant")
+            if [_comparable(cell) for cell in kept] == [_comparable(cell) for cell in cells_of(message, number)]:
+                return []
+        id = text(value, "id")
+        return list[Json](_owned(one.value, id) if one.message == id else one.value for one in cells if one.value in kept)
+
+    def _document(self) -> JsonObject:
+        """Return the notebook's own fields, without cells and messages."""
+        fields: JsonObject = {name: self._found.value(name) for name in self._found.names() if name != "cells"}
+        metadata = {name: one for name, one in obj(fields, "metadata").items() if name != "moot"}
+        return {**fields, "metadata": metadata}
+
+    def _prompts(self, reader: ConversationReader, head: str) -> Iterator[Entry]:
+        """Yield cells whose outputs have lost their record as a prompt and a text."""
+        parent = head or None
+        for cell in self._cells:
+            if cell.message or not cell.is_prompt or cell.element.problem:
+                continue
+            id = text(cell.value, "id") or f"cell-{cell.element.number}"
+            words = "\n\n".join(filter(None, map(_shown, objects(cell.value, "outputs"))))
+            layout: JsonObject = {_LAYOUT: {"cells": [_owned(cell.value, id)]}}
+            for name, role, said in ((id, "user", _source(cell.value)), (f"{id}-answer", "assistant", words)):
+                part: JsonObject = {"type": "text", "text": said, "state": "done"}
+                value: JsonObject = {"id": name, "role": role, "parent": parent, "parts": [part]}
+                value |= {"metadata": layout} if role == "user" else {}
+                yield from reader.read(value, cell.element.raw, f"cell {cell.element.number}")
+                parent = name
 
 
-def _file(part: Part, pictures: dict[str, Json]) -> str:
-    url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
-    name = str(part.get("filename") or file_kind(part).removesuffix("s"))
-    head, _, data = url.partition(",")
-    if file_kind(part) == "pictures" and head.startswith("data:") and head.endswith(";base64"):
-        attached = f"picture-{len(pictures) + 1}"
-        pictures[attached] = {media_type: data}
-        return f"![{_plain(name)}](attachment:{attached})"
-    return f"*{_plain(name)}* ({media_type})" if url.startswith("data:") else f"*{_plain(name)}* <{url}>"
+def _end_of(path: Path) -> bytes:
+    try:
+        with open_regular(path) as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _END))
+            return file.read(_END)
+    except (OSError, UsageError):
+        return b""
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[\[\]()*_`<>\\\n]", " ", name)
+def _without_record(output: JsonObject) -> JsonObject:
+    data = output.get("data")
+    if not isinstance(data, dict) or RECORD not in data:
+        return output
+    return {**output, "data": {name: one for name, one in data.items() if name != RECORD}}
 
 
-def _fenced(text: str, language: str = "") -> str:
-    fence = fence_around(text)
-    return f"{fence}{language}\n{text}\n{fence}"
+def _with_layout(value: JsonObject, cells: list[Json], document: JsonObject) -> JsonObject:
+    metadata = {name: one for name, one in obj(value, "metadata").items() if name != _LAYOUT}
+    if not cells:
+        return {**value, "metadata": metadata} if _LAYOUT in obj(value, "metadata") else value
+    layout: JsonObject = {"cells": cells, **({"document": document} if document else {})}
+    return {**value, "metadata": {**metadata, _LAYOUT: layout}}
 
 
-def _markdown(id: str, texts: list[str], pictures: Mapping[str, Json] | None = None, about: JsonObject | None = None) -> JsonObject:
-    cell: JsonObject = {"cell_type": "markdown", "id": id, "metadata": about or {}, "source": _lines("\n\n".join(filter(str.strip, texts)))}
-    return {**cell, "attachments": dict(pictures)} if pictures else cell
+def _owned(cell: JsonObject, message: str) -> JsonObject:
+    """Return the cell with the id of the message that it belongs to."""
+    metadata = obj(cell, "metadata")
+    return {**cell, "metadata": {**metadata, "moot": {**obj(metadata, "moot"), "message": message}}}
 
 
-def _lines(text: str) -> list[Json]:
-    return list[Json](text.splitlines(keepends=True))
+def _comparable(cell: JsonObject) -> JsonObject:
+    """Return a cell without the fields that depend on its place, and with its source as one text."""
+    return {**{name: one for name, one in cell.items() if name != "id"}, "source": _source(cell)}
+
+
+def _source(cell: JsonObject) -> str:
+    source = cell.get("source")
+    return "".join(line for line in source if isinstance(line, str)) if isinstance(source, list) else text(source)
+
+
+def _shown(output: JsonObject) -> str:
+    """Return the text of an output."""
+    data = obj(output, "data")
+    found = data.get("text/markdown") or data.get("text/plain") or output.get("text") or output.get("evalue")
+    return "".join(line for line in found if isinstance(line, str)) if isinstance(found, list) else text(found)
+
+
+def _time(value: JsonObject) -> int:
+    found = value.get("created_at")
+    return found if type(found) is int else 0
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_for_kernel(exported: ExportedConversation) -> bool:
+    """Return True if the conversation was held in a notebook."""
+    for message in exported.messages:
+        if message.client_id is not None and message.client_id.startswith("cell:"):
+            return True
+        if (document := obj(message.metadata, _LAYOUT, "document")) and text(document, "metadata", "kernelspec", "name") == "moot":
+            return True
+    return False
+
+
+def _without_layout(exported: ExportedConversation) -> ExportedConversation:
+    def plain(message: Message) -> Message:
+        return replace(message, metadata={name: one for name, one in message.metadata.items() if name != _LAYOUT})
+
+    return replace(exported, messages=tuple(map(plain, exported.messages)), others=tuple(map(plain, exported.others)))
+
+
+def _written(exported: ExportedConversation, is_for_kernel: bool) -> Iterator[JsonObject]:
+    """Yield the cells of the shown branch: those of the imported notebook, and new ones for other messages."""
+    messages = exported.messages
+    kept = [objects(message.metadata, _LAYOUT, "cells") for message in messages]
+    title = title_cell(exported.conversation.title)
+    if not is_for_kernel and not (kept and kept[0] and kept[0][0].get("id") == "title"):
+        yield title
+    for at, message in enumerate(messages):
+        if kept[at]:
+            yield from _again(message, kept[at])
+        elif not is_for_kernel:
+            yield from cells_of(message, at + 1)
+        elif message.role == "user":
+            answers = [one for one in messages[at + 1 : at + 2] if one.role == "assistant"]
+            yield prompt_cell(message, answers)
+        elif message.role == "system" or not at or messages[at - 1].role != "user":
+            yield from cells_of(message, at + 1)
+
+
+def _again(message: Message, cells: list[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the cells of a message as they were, with the message's present id."""
+    for cell in cells:
+        yield _owned(cell, message.id) if text(cell, "metadata", "moot", "message") else cell

@@ -1,4 +1,4 @@
-"""Answers as outputs of a notebook's cell: one MIME bundle for each text, tool call and other part. All text in them is untrusted."""
+"""The outputs of a notebook's cell that show an answer: a MIME bundle for each text, tool call and other part. All text is untrusted."""
 
 from __future__ import annotations
 

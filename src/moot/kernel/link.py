@@ -45,8 +45,8 @@ class _File:
     """Time of the last change, in milliseconds since the epoch."""
 
 
-class Binding:
-    """Finds and stores the conversation of one notebook."""
+class ConversationLink:
+    """The link from one notebook to its conversation."""
 
     def __init__(self, store: Store, state: Path, notebook: Path | None) -> None:
         """`state` is the folder `state` of moot's home. Without the notebook's path, every kernel starts a new conversation."""

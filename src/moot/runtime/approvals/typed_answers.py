@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from moot.convert.vendor import as_list, as_object
 from moot.guard.terminal import visible_line
 from moot.types.approval import Answer, Approval, Option
 from moot.types.canonical import JsonObject
-
-if TYPE_CHECKING:
-    from moot.engine import Engine
+from moot.types.store import OwnerStore
 
 EDITS = "yes, all file edits in this conversation"
 """Label of the answer `edits`."""
@@ -23,9 +20,9 @@ _NO = frozenset({"n", "no"})
 _SCOPES = {"s": "conversation", "f": "edits", "a": "always"}
 
 
-async def open_approval(engine: Engine, run: str) -> Approval | None:
+async def open_approval(store: OwnerStore, run: str) -> Approval | None:
     """Return the oldest open approval of a run and its sub-agents that a person can answer, or None if there is none."""
-    return next((one for one in await engine.store.records.approvals(run=run, tree=True) if not one.by_client), None)
+    return next((one for one in await store.records.approvals(run=run, tree=True) if not one.by_client), None)
 
 
 def answer_command(approval: Approval, conversation: str) -> str:
