@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_core.paths import jupyter_path
 
 from moot.errors import NotFound, UsageError
 from moot.types.canonical import JsonObject
@@ -66,7 +65,7 @@ class KernelSpecification:
 
     def installed(self, prefix: Path | None = None) -> list[Installed]:
         """Return the installed kernels, first the one that Jupyter uses. With `prefix`, return only those below it."""
-        places = [str(prefix / "share" / "jupyter")] if prefix is not None else jupyter_path()
+        places: list[str] = [str(prefix / "share/jupyter/kernels")] if prefix is not None else KernelSpecManager().kernel_dirs
         return list(_found(places))
 
     def uninstall(self, prefix: Path | None = None) -> list[Installed]:
@@ -84,7 +83,7 @@ class KernelSpecification:
 
 def _found(places: list[str]) -> Iterator[Installed]:
     for place in dict.fromkeys(places):
-        folder = Path(place, "kernels", NAME)
+        folder = Path(place, NAME)
         if (folder / "kernel.json").is_file():
             yield Installed(folder, _python(folder / "kernel.json"))
 

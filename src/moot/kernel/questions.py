@@ -111,7 +111,8 @@ def _card(approval: Approval, preview: CallPreview, title: str, agents: str) -> 
     reasons = dict.fromkeys(f"{_words(part.text)}: {_words(part.why)}" for part in approval.parts if part.action == "ask")
     if reasons:
         yield "\n".join(f"* {reason}" for reason in reasons)
-    yield f"*Requested by {_words(agents)}*"
+    if agents != "default":
+        yield f"*Requested by the agent {_words(agents)}*"
 
 
 def _value(arguments: bytes) -> Json:

@@ -108,6 +108,8 @@ def test_the_shown_branch_ends_with_the_latest_answer(tmp_path: Path) -> None:
     document["cells"][1]["outputs"][2]["data"][RECORD] = record_of(CONVERSATION, edited)
     found = read(tmp_path / "a.ipynb", document)
     assert found.facts.head == "a1b"
+    back = json.loads(Ipynb().write(again([found])).data)
+    assert without_ours(back) == without_ours(document), "cells of the other branch are kept"
 
 
 def test_a_prompt_whose_record_was_removed_is_still_a_prompt(tmp_path: Path) -> None:
@@ -115,6 +117,8 @@ def test_a_prompt_whose_record_was_removed_is_still_a_prompt(tmp_path: Path) -> 
     found = read(tmp_path / "a.ipynb", document)
     assert [(one.role, text_of(one.parts)) for one in found.messages][::2] == [("user", "first"), ("user", "second")]
     assert "Answer two." in text_of(found.messages[-1].parts)
+    back = json.loads(Ipynb().write(again([found])).data)
+    assert without_ours(back) == without_ours(kernel_notebook())
 
 
 def test_a_python_notebook_keeps_cells_that_were_run_and_added(tmp_path: Path) -> None:
@@ -126,6 +130,8 @@ def test_a_python_notebook_keeps_cells_that_were_run_and_added(tmp_path: Path) -
     unchanged = read(tmp_path / "a.ipynb", document)
     assert not any("notebook" in one.metadata for one in unchanged.messages)
     assert unchanged.messages[1].parts == answer.parts
+    named = read(tmp_path / "c.ipynb", {**document, "metadata": {**document["metadata"], "vendor": 1}})
+    assert json.loads(Ipynb().write(again([named])).data)["metadata"]["vendor"] == 1
     code = next(cell for cell in document["cells"] if cell["cell_type"] == "code")
     code |= {"execution_count": 3, "outputs": [{"output_type": "stream", "name": "stdout", "text": ["1\n"]}]}
     document["cells"].append({"cell_type": "markdown", "id": "mine", "metadata": {"a": 1}, "source": "my own words"})

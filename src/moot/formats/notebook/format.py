@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of
-from moot.formats.kit.fields import items, obj, objects, text
+from moot.formats.kit.fields import items, obj, objects, text, whole_number
 from moot.formats.kit.files import open_regular
 from moot.formats.kit.json import Element, PartialDocument, load_document
 from moot.formats.notebook.cells import cells_of, prompt_cell, title_cell
 from moot.formats.notebook.outputs import RECORD
 from moot.formats.portable import ConversationReader, JsonDocument, conversations_in, unreadable
-from moot.types.canonical import Json, JsonObject, dumps, loads_object
-from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedMessage
+from moot.types.canonical import Json, JsonObject, dumps, empty, loads_object
+from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
 from moot.types.message import Message
 
 KERNEL: JsonObject = {"kernelspec": {"display_name": "moot", "language": "moot", "name": "moot"}, "language_info": {"name": "moot"}}
@@ -29,6 +29,7 @@ _PYTHON: JsonObject = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+_DEFAULT: JsonObject = {"metadata": _PYTHON, "nbformat": 4, "nbformat_minor": 5}
 _LAYOUT = "notebook"
 """Key of a message's metadata with its cells as they were in an imported notebook."""
 _END = 1 << 16
@@ -66,9 +67,9 @@ class Ipynb:
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         document = loads_object(JsonDocument().write(_without_layout(exported)).data)
-        layouts = [layout for message in exported.messages if (layout := obj(message.metadata, _LAYOUT))]
+        layouts = [layout for message in (*exported.messages, *exported.others) if (layout := obj(message.metadata, _LAYOUT))]
         is_for_kernel = _is_for_kernel(exported)
-        known = obj(layouts[0], "document") if layouts else {}
+        known = next((found for layout in layouts if (found := obj(layout, "document"))), empty())
         metadata = obj(known, "metadata") or (KERNEL if is_for_kernel else _PYTHON)
         cells = list[Json](_written(exported, is_for_kernel))
         value: JsonObject = {"nbformat": 4, "nbformat_minor": 5, **known}
@@ -102,15 +103,20 @@ class _Cell:
         return next(filter(None, ids), "") or text(self.value, "metadata", "moot", "message")
 
     @property
+    def own_id(self) -> str:
+        """Return the id of the prompt in a cell without a record."""
+        return text(self.value, "id") or f"cell-{self.element.number}"
+
+    @property
     def is_prompt(self) -> bool:
         """Return True for a prompt whose answer has no record, because a program has removed it."""
         source = _source(self.value)
-        is_run = self.value.get("cell_type") == "code" and bool(objects(self.value, "outputs"))
+        is_run = not self.record.is_object and self.value.get("cell_type") == "code" and bool(objects(self.value, "outputs"))
         return is_run and bool(source.strip()) and not source.lstrip().startswith(("%", "/"))
 
 
 class _Reader:
-    """Reads the messages of a notebook, with the cells that belong to each of them."""
+    """The messages of a notebook, with the cells that belong to each of them."""
 
     def __init__(self, path: Path, found: PartialDocument, stored: PartialDocument, cells: list[_Cell]) -> None:
         self._found, self._cells = found, cells
@@ -123,22 +129,20 @@ class _Reader:
 
     def entries(self) -> Iterator[Entry]:
         messages, problems = self._messages()
-        held = self._held({text(one.value, "id") for one in messages})
+        values = [(one.value or {}, one.raw) for one in messages]
         head = self._head(messages)
+        values += self._prompts({text(value, "id") for value, _ in values}, head)
+        held = self._held([text(value, "id") for value, _ in values])
         reader = ConversationReader({**self._value, **({"head": head} if head else {})})
         yield reader.begin()
-        first, title = True, text(self._value, "title")
-        for number, one in enumerate(messages, 1):
-            value = one.value or {}
-            cells = held.pop(text(value, "id"), [])
-            layout = self._layout(value, cells, number, title if first else "")
-            for entry in reader.read(
-                _with_layout(value, layout, self._document() if first and layout else {}), one.raw, f"message {number}"
-            ):
-                yield entry
-                first = first and not (isinstance(entry, ImportedMessage) and layout)
+        document, title = self._document(), text(self._value, "title")
+        for number, (value, raw) in enumerate(values, 1):
+            layout: JsonObject = self._layout(value, held.get(text(value, "id"), []), number, title)
+            if document and (layout or document != _DEFAULT):
+                layout = {**layout, "document": document}
+                document = empty()
+            yield from reader.read(_with_layout(value, layout), raw, f"message {number}")
         yield from problems
-        yield from self._prompts(reader, head)
         if not self._found.whole:
             yield from unreadable(b"", None, "the notebook is damaged or truncated")
         if "messages" not in self._stored and self._stored.is_object:
@@ -163,17 +167,17 @@ class _Reader:
         ]
         return messages, problems
 
-    def _held(self, known: set[str]) -> dict[str, list[_Cell]]:
+    def _held(self, ids: list[str]) -> dict[str, list[_Cell]]:
         """Return the cells of each message. Cells at the end that belong to no message are kept with the last message."""
         held: dict[str, list[_Cell]] = {}
         waiting: list[_Cell] = []
         last = ""
         for cell in self._cells:
             waiting.append(cell)
-            if (id := cell.message) in known:
+            if (id := cell.message or (cell.own_id if cell.is_prompt else "")) in ids:
                 held.setdefault(id, []).extend(waiting)
                 waiting, last = [], id
-        if waiting and (last := last or next(iter(known), "")):
+        if waiting and (last := last or next(iter(ids), "")):
             held.setdefault(last, []).extend(waiting)
         return held
 
@@ -187,20 +191,17 @@ class _Reader:
             return named if named in ids else ""
         return text(latest, "id")
 
-    def _layout(self, value: JsonObject, cells: list[_Cell], number: int, title: str) -> list[Json]:
-        """Return the cells of a message to keep, or none if they are the same as those that would be written."""
-        kept = [cell.value for cell in cells]
-        if title and kept and kept[0] == title_cell(title):
-            kept = kept[1:]
-        parts = tuple(objects(value, "parts"))
-        message = Message(text(value, "id"), "assistant", parts, created_at=_time(value))
-        role = text(value, "role")
-        if self._is_python and role in ("user", "assistant", "system"):
-            message = replace(message, role="user" if role == "user" else "system" if role == "system" else "assistant")
-            if [_comparable(cell) for cell in kept] == [_comparable(cell) for cell in cells_of(message, number)]:
-                return []
-        id = text(value, "id")
-        return list[Json](_owned(one.value, id) if one.message == id else one.value for one in cells if one.value in kept)
+    def _layout(self, value: JsonObject, cells: list[_Cell], number: int, title: str) -> JsonObject:
+        """Return the cells of a message to keep, or nothing if they are the same as those that would be written."""
+        kept = cells[1:] if cells and cells[0].value == title_cell(title) and self._is_python else cells
+        id, role = text(value, "id"), text(value, "role")
+        if self._is_python:
+            message = Message(id, "user" if role == "user" else "system" if role == "system" else "assistant", created_at=_time(value))
+            message = replace(message, parts=tuple(objects(value, "parts")))
+            if [_comparable(cell.value) for cell in kept] == [_comparable(cell) for cell in cells_of(message, number)]:
+                return {}
+        owned: list[Json] = [_owned(one.value, id) if id in (one.message, one.own_id) else one.value for one in kept]
+        return {"cells": owned, "at": kept[0].element.number} if kept else {}
 
     def _document(self) -> JsonObject:
         """Return the notebook's own fields, without cells and messages."""
@@ -208,21 +209,17 @@ class _Reader:
         metadata = {name: one for name, one in obj(fields, "metadata").items() if name != "moot"}
         return {**fields, "metadata": metadata}
 
-    def _prompts(self, reader: ConversationReader, head: str) -> Iterator[Entry]:
-        """Yield cells whose outputs have lost their record as a prompt and a text."""
-        parent = head or None
+    def _prompts(self, known: set[str], head: str) -> Iterator[tuple[JsonObject, bytes]]:
+        """Yield the prompt and the text of each cell whose outputs have lost their record."""
+        parent: str | None = head or None
         for cell in self._cells:
-            if cell.message or not cell.is_prompt or cell.element.problem:
+            if cell.message in known or not cell.is_prompt or cell.element.problem:
                 continue
-            id = text(cell.value, "id") or f"cell-{cell.element.number}"
             words = "\n\n".join(filter(None, map(_shown, objects(cell.value, "outputs"))))
-            layout: JsonObject = {_LAYOUT: {"cells": [_owned(cell.value, id)]}}
-            for name, role, said in ((id, "user", _source(cell.value)), (f"{id}-answer", "assistant", words)):
+            for id, role, said in ((cell.own_id, "user", _source(cell.value)), (f"{cell.own_id}-answer", "assistant", words)):
                 part: JsonObject = {"type": "text", "text": said, "state": "done"}
-                value: JsonObject = {"id": name, "role": role, "parent": parent, "parts": [part]}
-                value |= {"metadata": layout} if role == "user" else {}
-                yield from reader.read(value, cell.element.raw, f"cell {cell.element.number}")
-                parent = name
+                yield {"id": id, "role": role, "parent": parent, "parts": [part]}, cell.element.raw
+                parent = id
 
 
 def _end_of(path: Path) -> bytes:
@@ -242,11 +239,11 @@ def _without_record(output: JsonObject) -> JsonObject:
     return {**output, "data": {name: one for name, one in data.items() if name != RECORD}}
 
 
-def _with_layout(value: JsonObject, cells: list[Json], document: JsonObject) -> JsonObject:
+def _with_layout(value: JsonObject, layout: JsonObject) -> JsonObject:
+    """Return a message with the cells of this notebook instead of those of an earlier one."""
     metadata = {name: one for name, one in obj(value, "metadata").items() if name != _LAYOUT}
-    if not cells:
+    if not layout:
         return {**value, "metadata": metadata} if _LAYOUT in obj(value, "metadata") else value
-    layout: JsonObject = {"cells": cells, **({"document": document} if document else {})}
     return {**value, "metadata": {**metadata, _LAYOUT: layout}}
 
 
@@ -299,25 +296,38 @@ def _without_layout(exported: ExportedConversation) -> ExportedConversation:
 
 
 def _written(exported: ExportedConversation, is_for_kernel: bool) -> Iterator[JsonObject]:
-    """Yield the cells of the shown branch: those of the imported notebook, and new ones for other messages."""
-    messages = exported.messages
-    kept = [objects(message.metadata, _LAYOUT, "cells") for message in messages]
+    """Yield the cells of the imported notebook, also those of other branches, and new ones for other messages of the shown branch."""
     title = title_cell(exported.conversation.title)
-    if not is_for_kernel and not (kept and kept[0] and kept[0][0].get("id") == "title"):
+    blocks: list[tuple[int, list[JsonObject]]] = []
+    last = -1
+    for at, message in enumerate(exported.messages):
+        if kept := objects(message.metadata, _LAYOUT, "cells"):
+            last = whole_number(message.metadata, _LAYOUT, "at") or 0
+            blocks.append((last, [_again(message, cell) for cell in kept]))
+        else:
+            blocks.append((last, list(_new(exported.messages, at, is_for_kernel))))
+    for message in exported.others:
+        if kept := objects(message.metadata, _LAYOUT, "cells"):
+            number = whole_number(message.metadata, _LAYOUT, "at") or 0
+            place = next((at for at, (before, _) in enumerate(blocks) if before > number), len(blocks))
+            blocks.insert(place, (number, [_again(message, cell) for cell in kept]))
+    cells = [cell for _, block in blocks for cell in block]
+    if not is_for_kernel and not (cells and cells[0].get("id") == "title"):
         yield title
-    for at, message in enumerate(messages):
-        if kept[at]:
-            yield from _again(message, kept[at])
-        elif not is_for_kernel:
-            yield from cells_of(message, at + 1)
-        elif message.role == "user":
-            answers = [one for one in messages[at + 1 : at + 2] if one.role == "assistant"]
-            yield prompt_cell(message, answers)
-        elif message.role == "system" or not at or messages[at - 1].role != "user":
-            yield from cells_of(message, at + 1)
+    yield from cells
 
 
-def _again(message: Message, cells: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield the cells of a message as they were, with the message's present id."""
-    for cell in cells:
-        yield _owned(cell, message.id) if text(cell, "metadata", "moot", "message") else cell
+def _new(messages: Sequence[Message], at: int, is_for_kernel: bool) -> Iterator[JsonObject]:
+    """Yield cells for a message that was not in a notebook. For the kernel, an answer is in the outputs of its prompt."""
+    message = messages[at]
+    if not is_for_kernel:
+        yield from cells_of(message, at + 1)
+    elif message.role == "user":
+        yield prompt_cell(message, [one for one in messages[at + 1 : at + 2] if one.role == "assistant"])
+    elif message.role == "system" or not at or messages[at - 1].role != "user":
+        yield from cells_of(message, at + 1)
+
+
+def _again(message: Message, cell: JsonObject) -> JsonObject:
+    """Return a cell as it was, with the message's present id."""
+    return _owned(cell, message.id) if text(cell, "metadata", "moot", "message") else cell
