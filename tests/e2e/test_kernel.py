@@ -305,6 +305,35 @@ def test_a_notebook_keeps_its_conversation(moot: MootProcess) -> None:
         assert running.conversation() != conversation, "a new notebook has the name of an earlier one"
 
 
+@pytest.mark.slow
+def test_an_imported_notebook_continues_its_conversation(moot: MootProcess, model: ScriptedProcess, tmp_path: Path) -> None:
+    notebook = moot.work / "Talk.ipynb"
+    with kernel(moot) as running:
+        running.run("hello", cell="cell-1")
+        save(notebook, "cell-1", running.outputs)
+    (tmp_path / "other").mkdir()
+    other = make(tmp_path / "other", model.config())
+    other.more |= moot.more
+    with kernel(other, notebook) as running:
+        running.run("alone")
+        assert len(shown(other, running.conversation())) == 2, "the conversation is on another machine"
+    other.close()
+    (tmp_path / "third").mkdir()
+    third = make(tmp_path / "third", model.config())
+    third.more |= moot.more
+    assert third.run("import", str(notebook)).returncode == 0
+    with kernel(third, notebook) as running:
+        running.run("and now?", cell="cell-2")
+        conversation = running.conversation()
+        assert [text for role, text in shown(third, conversation) if role == "user"] == ["hello", "and now?"]
+        running.run("hello, edited", cell="cell-1")
+        assert [text for role, text in shown(third, running.conversation()) if role == "user"] == ["hello, edited"]
+    exported = json.loads(third.run("export", conversation, "-f", "ipynb").stdout)
+    nbformat.validate(exported)
+    assert exported["metadata"]["kernelspec"]["name"] == "moot" and [cell["cell_type"] for cell in exported["cells"]][-1] == "code"
+    third.close()
+
+
 def test_errors_are_plain_and_commands_work(moot: MootProcess, tmp_path: Path) -> None:
     with kernel(moot) as running:
         reply = running.run("refuse")

@@ -14,10 +14,12 @@ from hashlib import blake2b
 from pathlib import Path
 from time import time_ns
 
-from moot.errors import MootError, NotFound, StoreError
+from moot.engine.submissions import copy_of
+from moot.errors import MootError, NotFound
 from moot.features.exports import write_private_file
 from moot.formats.kit.fields import obj, objects, text, whole_number
 from moot.formats.kit.json import json_object
+from moot.formats.notebook.format import Ipynb
 from moot.formats.notebook.outputs import RECORD
 from moot.types.canonical import JsonObject, dumps
 from moot.types.conversation import Conversation
@@ -85,11 +87,13 @@ class ConversationLink:
         return self._folder / f"{name}.json"
 
     async def _get(self, id: str) -> Conversation | None:
+        """Return the conversation with this id, or the one imported from a notebook that names this id. None = there is none."""
         try:
             found = await self._store.conversations.get(id)
-        except (NotFound, StoreError):
-            return None
-        return found if found.id == id and found.deleted_at is None else None
+        except NotFound:
+            imported = await self._store.imports.find(Ipynb.name, id)
+            found = None if imported is None else await copy_of(self._store.conversations, imported) or imported
+        return found if found is not None and found.deleted_at is None else None
 
     async def _is_same(self, conversation: Conversation, at: int, file: _File | None) -> bool:
         """Return False if the path now belongs to another notebook: a later file without any cell of the conversation."""
@@ -116,7 +120,8 @@ async def cell_of(store: Store, message: Message) -> str:
             message = await store.conversations.message(source)
     if message.client_id is not None and message.client_id.startswith(CELL):
         return message.client_id.split(":")[1]
-    return text(message.metadata, "notebook", "cell", "id")
+    cells = objects(message.metadata, "notebook", "cells")  # of an imported notebook
+    return next((text(cell, "id") for cell in cells if text(cell, "metadata", "moot", "message")), "")
 
 
 def _object(path: Path) -> JsonObject:
