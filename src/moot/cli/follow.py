@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from moot.cli.approvals.answer_command import answer_command, open_approval
 from moot.cli.console.lines import write_error
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.console.results import OnScreen, Show
@@ -19,6 +18,7 @@ from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.features.family import asking_conversation
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.requests import NO_ONE_AVAILABLE
+from moot.runtime.approvals.typed_answers import answer_command, open_approval
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.hooks import BLOCKED
@@ -252,7 +252,7 @@ class Follower:
         if run.status == "finished":
             return NEEDS_APPROVAL if self._denied_unattended else 0
         if run.status == "waiting":
-            approval = await open_approval(self._engine, run.id)
+            approval = await open_approval(self._engine.store, run.id)
             command = answer_command(approval, run.conversation) if approval is not None else f"moot chat resume {run.conversation[:13]}"
             needed = "approval" if approval is None or approval.questions is None else "your answer"
             self._output.say(f"moot: the run is waiting for {needed}; answer with: {command}", "yellow", exact=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from moot.agents.known import agent_named, fallback_models
-from moot.cli.approvals.answer_command import answer_command, open_approval
 from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
 from moot.cli.console.lines import write_notes
 from moot.cli.console.messages import print_messages, with_edits
@@ -33,6 +32,7 @@ from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.json_schema import check_answer
 from moot.guard.roots import with_folders
 from moot.plugins.registry import attribute
+from moot.runtime.approvals.typed_answers import answer_command, open_approval
 from moot.types.canonical import JsonObject, empty, loads_object
 from moot.types.conversation import Conversation
 from moot.types.hooks import is_withheld
@@ -235,7 +235,7 @@ async def _check_not_waiting(engine: Engine, flags: RunFlags, existing: Conversa
     if existing is None or flags.on_busy == "interrupt":
         return
     for run in await engine.store.records.runs(conversation=existing.id, statuses=frozenset({"waiting"})):
-        if (approval := await open_approval(engine, run.id)) is not None:
+        if (approval := await open_approval(engine.store, run.id)) is not None:
             needed = "approval" if approval.questions is None else "an answer"
             raise Busy(
                 f"A run in this conversation is waiting for {needed}, and another prompt would cancel it.",

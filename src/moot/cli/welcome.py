@@ -19,7 +19,7 @@ from moot.agents.known import known_agents, presence_of
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured
 from moot.cli.models import ask_model, provide_weights, skip_file
-from moot.cli.terminal.prompts.plain import ask_hidden, parse_number
+from moot.cli.terminal.prompts.plain import ask_hidden
 from moot.cli.terminal.prompts.rows import wrap_words
 from moot.cli.terminal.text import cut, width_of
 from moot.config.changes import set_values
@@ -31,6 +31,7 @@ from moot.providers.catalogue import default_model
 from moot.providers.machine import check_machine
 from moot.providers.pool import Listens, Providers
 from moot.providers.weights import DEFAULT, find, weights_path
+from moot.runtime.approvals.typed_answers import parse_number
 from moot.types.model import Model
 
 _KEY = re.compile(r"[\x21-\x7e]{16,}")

@@ -101,7 +101,7 @@ async def _whole(
     others = await _others(holdings, conversation.id, messages, files=files) if branches else ()
     found = await _children(holdings, conversation.id) if depth else ()
     children = [await _whole(holdings, one, branches=branches, depth=depth - 1, files=files) for one in found]
-    shown = tuple([await _with_files(holdings, message) if files else message for message in messages])
+    shown = tuple([await with_files(holdings, message) if files else message for message in messages])
     return ExportedConversation(conversation, shown, others, tuple(children))
 
 
@@ -126,7 +126,7 @@ async def _others(holdings: OwnerStore, conversation: str, shown: Iterable[Messa
         while parent is not None and parent not in existing:
             parent = parents.get(parent)
         message = await holdings.conversations.message(node.id)
-        found.append(replace(await _with_files(holdings, message) if files else message, parent=parent))
+        found.append(replace(await with_files(holdings, message) if files else message, parent=parent))
     return tuple(found)
 
 
@@ -189,7 +189,8 @@ def _hashes(values: Iterable[Json]) -> list[str]:
     return [name.decode() for name in found]
 
 
-async def _with_files(holdings: OwnerStore, message: Message) -> Message:
+async def with_files(holdings: OwnerStore, message: Message) -> Message:
+    """Return the message with its stored files as `data:` URLs."""
     parts = list[Part]()
     for part in message.parts:
         url = part.get("url")

@@ -140,7 +140,7 @@ class JsonDocument:
         data = read_document(path, MAX_DOCUMENT)
         if not self.sniff(path, data[: 1 << 16]):
             raise UsageError(f"{str(path)!r} is not a conversation in the format {self.name!r}.")
-        yield from _conversations(data, None, 0)
+        yield from conversations_in(data, None, 0)
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         pieces: list[bytes] = [b'{"moot":"conversation","version":%d,' % VERSION]
@@ -159,7 +159,7 @@ def _append(pieces: list[bytes], exported: ExportedConversation, parent: str | N
     pieces.append(b"]}")
 
 
-def _conversations(document: bytes, parent: str | None, depth: int) -> Iterator[ImportedConversation]:
+def conversations_in(document: bytes, parent: str | None, depth: int) -> Iterator[ImportedConversation]:
     """Yield the conversation in an object, followed by its children."""
     found = PartialDocument(document)
     value = obj(found.value("conversation"))
@@ -167,7 +167,7 @@ def _conversations(document: bytes, parent: str | None, depth: int) -> Iterator[
     yield ImportedConversation(id, _document_entries(found, value), parent, text(value, "parent_call") or None)
     for child in found.elements("children") if depth < _DEEPEST else ():
         if child.raw.startswith(b"{"):
-            yield from _conversations(child.raw, id, depth + 1)
+            yield from conversations_in(child.raw, id, depth + 1)
 
 
 def _document_entries(found: PartialDocument, value: JsonObject) -> Iterator[Entry]:

@@ -168,6 +168,16 @@ def visible(text: str) -> str:
     return "".join(map(_spelled, text))
 
 
+def visible_lines(text: str) -> list[str]:
+    """Return the lines of untrusted text, with control characters and tabs shown as escapes."""
+    return visible(text).replace("\t", "\\t").split("\n")
+
+
+def visible_line(text: str) -> str:
+    """Return untrusted text as one line, with control characters and tabs shown as escapes."""
+    return " ".join(visible_lines(text))
+
+
 _SPELLED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 _ORDINARY = frozenset("\n\t \u3000")
 """Characters of the categories in `_SPELLED` that are shown unchanged. The last one is the space of Japanese and Chinese texts."""

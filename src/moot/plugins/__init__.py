@@ -8,7 +8,7 @@
 | `COMMANDS` | slash commands | `moot.commands` |
 | `DELIVERIES` | ways to deliver answers of cron jobs | `moot.delivery` |
 | `DIALECTS` | wire formats | `moot.convert` |
-| `FACES` | entry points for users: `python -m moot`, `import moot` and `moot serve` | `moot.faces` |
+| `FACES` | entry points for users: `python -m moot`, `moot kernel`, `import moot` and `moot serve` | `moot.faces` |
 | `FORMATS` | conversation files of other programs | `moot.formats` |
 | `KNOWN_AGENTS` | outside agents that can be run by name | `moot.known_agents` |
 | `PROMPT_PARTS` | parts of system prompts | `moot.prompt_parts` |
@@ -123,7 +123,13 @@ DIALECTS = Registry(
 )
 
 FACES = Registry(
-    "moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named", "server": "moot.server.processes.lifecycle:run"}
+    "moot.faces",
+    {
+        "cli": "moot.cli.app:main",
+        "kernel": "moot.kernel.install:KernelSpecification",
+        "library": "moot.library.names:named",
+        "server": "moot.server.processes.lifecycle:run",
+    },
 )
 
 FORMATS = Registry(
@@ -153,7 +159,7 @@ FORMATS = Registry(
         "hermes": "moot.formats.agents.databases.hermes:Hermes",
         "html": "moot.formats.html.format:Html",
         "iflow": "moot.formats.agents.iflow:IFlow",
-        "ipynb": "moot.formats.ipynb:Ipynb",
+        "ipynb": "moot.formats.notebook.format:Ipynb",
         "json": "moot.formats.portable:JsonDocument",
         "jsonl": "moot.formats.portable:JsonLines",
         "kilo-legacy": "moot.formats.editors.cline.format:KiloLegacy",

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from moot.cli.approvals.preview import call_rows
 from moot.cli.approvals.prompts import ALONE, QUIET, CallPrompt, KeyGuard, Pending, QuestionPrompt
 from moot.cli.approvals.screen import Viewport, draw
-from moot.cli.terminal.prompts.rows import Row, render, visible_lines
+from moot.cli.terminal.prompts.rows import Row, render
 from moot.cli.terminal.text import width_of
 from moot.features.approvals import CallPreview, diff_of, preview_call
+from moot.guard.terminal import visible_lines
 from moot.types.approval import Answer, Approval, ApprovalPart
 from moot.types.canonical import JsonObject, dumps
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from moot.cli.approvals.prompts import label, options_by_key
+from moot.runtime.approvals.typed_answers import label, options_by_key
 from moot.types.approval import Option, OptionKind
 
 

@@ -109,7 +109,14 @@ def test_usage_costs_times_and_signatures_of_version_1_are_kept(tmp_path: Path) 
     assert answer.parts[1]["providerMetadata"] == {"anthropic": {"signature": "c2lnbmVk", "provider": "anthropic"}}
 
 
-OWN = {"is_task_finished": True, "reasoning_effort": "high", "activeSkills": ["shop"], "sub_agents_list": ["7b1f"]}
+OWN = {
+    "contextItems": [{"type": "file", "key": "a.md", "content": "x"}],
+    "added_by_another_program": {"a": [1]},
+    "is_task_finished": True,
+    "reasoning_effort": "high",
+    "activeSkills": ["shop"],
+    "sub_agents_list": ["7b1f"],
+}
 
 
 @pytest.mark.anyio

@@ -12,31 +12,20 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from moot.cli.approvals.answer_command import answer_command
 from moot.cli.approvals.preview import call_rows
-from moot.cli.approvals.prompts import (
-    EDITS,
-    QUIET,
-    CallPrompt,
-    Pending,
-    Prompt,
-    QuestionPrompt,
-    label,
-    options_by_key,
-    parse_reply,
-    patterns_text,
-)
+from moot.cli.approvals.prompts import QUIET, CallPrompt, Pending, Prompt, QuestionPrompt
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.editor import edit_text
 from moot.cli.terminal.prompts.layout import moves_cursor
 from moot.cli.terminal.prompts.plain import ask_line
-from moot.cli.terminal.prompts.rows import visible_line
 from moot.engine import Engine
 from moot.errors import MootError
 from moot.features.approvals import CallPreview, command_of, explain, preview_call
 from moot.guard.roots import allowed_folders
+from moot.guard.terminal import visible_line
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.answers import check_answer, rule_on_edited
+from moot.runtime.approvals.typed_answers import TypedQuestion, answer_command, choices, label, parse_answer
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation
@@ -127,9 +116,6 @@ def seconds_left(approval: Approval, context: ApprovalContext) -> int | None:
     return None if approval.expires_at is None else max(0, -(-(approval.expires_at - context.now()) // 1000))
 
 
-_YES = frozenset({"y", "yes"})
-_NO = frozenset({"n", "no"})
-_SCOPES = {"s": "conversation", "f": "edits", "a": "always"}
 _POLL_SECONDS = 0.5
 
 
@@ -169,10 +155,10 @@ async def _answer_to(approval: Approval, context: ApprovalContext, output: Outpu
         output.say(f"  {row.text}" + (f"  [{row.right}]" if row.right else ""), exact=True)
     await anyio.sleep(QUIET)
     while True:
-        line = await ask_line(f"Allow? {_choices(approval)}: ", output)
+        line = await ask_line(f"Allow? {choices(approval)}: ", output)
         if line is None:
             return Answer(approved=False, reason="the user left without answering")
-        answer = _answer(approval, line)
+        answer = parse_answer(approval, line)
         if answer is None:
             continue
         if problem := await context.check(answer):
@@ -181,57 +167,21 @@ async def _answer_to(approval: Approval, context: ApprovalContext, output: Outpu
         return answer
 
 
-def _choices(approval: Approval) -> str:
-    if approval.options:
-        words = [f"[{key}] {label(option)}" for key, option in options_by_key(approval.options).items()]
-        words += [f"[f] {EDITS}"] if approval.edits else []
-        return f"{', '.join(words)}, or no because …"
-    lasting = f", [s] yes in this conversation: {patterns_text(approval)}" if approval.lasting else ""
-    edits = f", [f] {EDITS}" if approval.edits else ""
-    always = ", [a]lways" if approval.always else ""
-    return f"[y]es, once{lasting}{edits}{always}, [n]o, or no because …"
-
-
-def _answer(approval: Approval, line: str) -> Answer | None:
-    verdict, _, reason = line.strip().partition(" ")
-    verdict = verdict.lower().rstrip(",:.")
-    option = options_by_key(approval.options).get(verdict)
-    if option is not None and not reason:
-        return Answer(option.allows, option.id, "" if option.allows else "denied by the user")
-    if verdict in _YES and not reason:
-        return Answer(approved=True)
-    if verdict in _NO:
-        return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "denied by the user")
-    own = not approval.options
-    offered = {"s": own and bool(approval.lasting), "f": approval.edits, "a": own and approval.always}
-    if not reason and offered.get(verdict):
-        return Answer(approved=True, option=_SCOPES[verdict])
-    return None
-
-
-async def _reply(question: JsonObject, output: Output) -> Sequence[str] | None:
-    words = ": ".join(str(word) for word in (question.get("header"), question.get("text")) if word)
-    output.say(f"\n{words}", "bold")
-    listed = question.get("options")
-    options = [option for option in listed if isinstance(option, dict)] if isinstance(listed, list) else []
-    labels = [str(option.get("label", "")) for option in options]
-    for number, option in enumerate(options, 1):
-        description = f" · {option['description']}" if option.get("description") else ""
-        output.say(f"  {number} {option.get('label', '')}{description}")
-    multiple = question.get("multiple") is True
-    only = question.get("choices_only") is True
-    numbers = "numbers separated by spaces" if multiple else "a number"
-    hint = numbers if only else f"{numbers} or text" if labels else "text"
+async def _reply(asked: JsonObject, output: Output) -> Sequence[str] | None:
+    question = TypedQuestion(asked)
+    output.say(f"\n{question.title}", "bold")
+    for number, (name, description) in enumerate(question.options, 1):
+        output.say(f"  {number} {name}" + (f" · {description}" if description else ""))
     await anyio.sleep(QUIET)
     while True:
-        line = await ask_line(f"Answer ({hint}): ", output)
+        line = await ask_line(f"Answer ({question.hint}): ", output)
         if line is None:
             return None
-        reply = parse_reply(line.strip(), labels, multiple=multiple)
-        if only and not {name.casefold() for name in reply} <= {name.casefold() for name in labels}:
-            output.say(f"Answer with {' or '.join(map(repr, labels))}.", "yellow")
-        elif line.strip():
+        reply = question.parse(line)
+        if not isinstance(reply, str):
             return reply
+        if reply:
+            output.say(reply, "yellow")
 
 
 _APPLICATION = "moot.cli.approvals.screen:run"

@@ -6,10 +6,11 @@ import difflib
 import json
 from collections.abc import Iterator, Sequence
 
-from moot.cli.terminal.prompts.rows import Row, visible_line, visible_lines
+from moot.cli.terminal.prompts.rows import Row
 from moot.cli.terminal.text import ADDED, COMMENT, CONSTANT, DIM, KEYWORD, LINK, REMOVED, REVERSE, STRING, Line, Style
 from moot.cli.transcript.diffs import diff_lines, margin_of
 from moot.features.approvals import CallPreview, compared_lines, object_of
+from moot.guard.terminal import visible_line, visible_lines
 from moot.types.approval import ApprovalPart
 from moot.types.canonical import Json, JsonObject
 

@@ -8,35 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from moot.cli.approvals.preview import call_rows
-from moot.cli.terminal.prompts.plain import parse_number
-from moot.cli.terminal.prompts.rows import Row, visible_line, visible_lines
+from moot.cli.terminal.prompts.rows import Row
 from moot.features.approvals import CallPreview
-from moot.types.approval import Answer, Approval, Option
+from moot.guard.terminal import visible_line, visible_lines
+from moot.runtime.approvals.typed_answers import EDITS, label, options_by_key, patterns_text
+from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
-
-_NUMBERS = "123456789"
-
-EDITS = "yes, all file edits in this conversation"
-"""Label of the answer `edits`."""
-
-
-def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
-    """Return the options by key: `y` and `n` apply to this call, `s` also allows later calls,
-    and other options are numbered in the agent's order.
-    """
-    found: dict[str, Option] = {}
-    numbers = iter(_NUMBERS)
-    for option in options:
-        letter = {"allow_once": "y", "allow_always": "s", "reject_once": "n"}.get(option.kind, "")
-        key = letter if letter and letter not in found else next(numbers, "")
-        if key:
-            found[key] = option
-    return {key: found[key] for key in sorted(found, key=lambda key: (not found[key].allows, key.isdigit(), key != "y", key))}
-
-
-def label(option: Option) -> str:
-    """Return the agent's label for an option on one line, with control characters visible."""
-    return visible_line(option.label) or option.kind.replace("_", " ")
 
 
 class Pending(Enum):
@@ -280,11 +257,6 @@ class CallPrompt(Prompt):
             self.pending = Pending.EDITOR
 
 
-def patterns_text(approval: Approval) -> str:
-    """Return the quoted patterns that a lasting rule would contain."""
-    return ", ".join(f'"{visible_line(pattern)}"' for pattern in approval.lasting)
-
-
 class QuestionPrompt(Prompt):
     """The questions of one tool call, asked one after another. Nothing is selected by default."""
 
@@ -381,12 +353,3 @@ class QuestionPrompt(Prompt):
         else:
             changed = dumps(self._changed) if self._changed else None
             self.propose(Answer(True, value=[list[Json](reply) for reply in self._replies], arguments=changed))
-
-
-def parse_reply(line: str, labels: Sequence[str], *, multiple: bool) -> list[str]:
-    """Return the labels of the options whose numbers were typed, or the typed line itself."""
-    words = line.replace(",", " ").split()
-    numbers = [number for word in words if (number := parse_number(word, len(labels)))]
-    if numbers and len(numbers) == len(words) and (multiple or len(numbers) == 1):
-        return [labels[number - 1] for number in dict.fromkeys(numbers)]
-    return [line]

@@ -21,8 +21,9 @@ from moot.cli.approvals.prompts import ALONE, QUIET, KeyGuard, Prompt
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.application import InlineApplication, bind, fragments
 from moot.cli.terminal.prompts.layout import flow
-from moot.cli.terminal.prompts.rows import Row, Spans, render, visible_line, visible_lines
+from moot.cli.terminal.prompts.rows import Row, Spans, render
 from moot.cli.terminal.text import width_of
+from moot.guard.terminal import visible_line, visible_lines
 
 TYPED_CHARACTERS = 40
 

@@ -11,7 +11,6 @@ from typing import Annotated
 import anyio
 
 from moot.cli.approvals.preview import call_rows
-from moot.cli.approvals.prompts import label, parse_reply, patterns_text
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, plural, print_table
 from moot.cli.console.output import Output
@@ -22,12 +21,13 @@ from moot.cli.context.output import Out
 from moot.cli.follow import Follower
 from moot.cli.options import ShowFlags
 from moot.cli.run import make_show
-from moot.cli.terminal.prompts.rows import visible_line, visible_lines
 from moot.engine import Engine
 from moot.engine.locks import find_server, live_owners
 from moot.errors import NotFound, UsageError
 from moot.features.approvals import Asked, CallPreview, asked_in, diff_of, object_of, open_approvals, preview_call
 from moot.guard.roots import allowed_folders
+from moot.guard.terminal import visible_line, visible_lines
+from moot.runtime.approvals.typed_answers import label, parse_reply, patterns_text
 from moot.runtime.setup import confined_conversation, has_folder
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, dumps, loads

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from moot.cli.approvals.answer_command import open_approval
 from moot.cli.approvals.requests import ask_approvals
 from moot.cli.console.messages import for_display
 from moot.cli.context.references import copied, in_folder
@@ -20,6 +19,7 @@ from moot.convert.files.attachments import readable_prompt
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, MootError, NotFound, UsageError
 from moot.guard.roots import with_folders
+from moot.runtime.approvals.typed_answers import open_approval
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
@@ -294,7 +294,7 @@ class InteractiveConversation:
             return None
         waiting = await self._engine.store.records.runs(conversation=self.conversation.id, statuses=frozenset({"waiting"}))
         for run in waiting:
-            if await open_approval(self._engine, run.id) is not None:
+            if await open_approval(self._engine.store, run.id) is not None:
                 return run.id
         return None
 

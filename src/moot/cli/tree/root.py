@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.cli.tree.extensions import CHANNELS, COMMANDS, MCP, PLUGINS, SKILLS, TOKENS, WEBHOOKS
+from moot.cli.tree.extensions import CHANNELS, COMMANDS, KERNEL, MCP, PLUGINS, SKILLS, TOKENS, WEBHOOKS
 from moot.cli.tree.nodes import Group, command
 from moot.cli.tree.work import CHAT, CRON, KNOWLEDGE, MEMORY, TASKS, WORKTREES
 
@@ -419,6 +419,7 @@ TREE = Group(
             ("moot web", "moot web --no-open"),
             details="If no server is running, this command starts one, which runs until Ctrl+C.",
         ),
+        "kernel": KERNEL,
         "tokens": TOKENS,
         "cron": CRON,
         "store": STORE,
@@ -448,7 +449,7 @@ TREE = Group(
             *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "plugins"),
             *("permissions", "memory", "knowledge", "channels"),
         ),
-        "Server": ("serve", "web", "tokens", "cron", "webhooks"),
+        "Server": ("serve", "web", "kernel", "tokens", "cron", "webhooks"),
         "Maintenance": (
             *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "scan", "redact", "store"),
             *("completion", "trust", "version"),

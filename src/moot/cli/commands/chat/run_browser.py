@@ -19,10 +19,10 @@ from moot.cli.context.engine import opened
 from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Live, Picked, Scope
 from moot.cli.terminal.prompts.pick import choose
 from moot.cli.terminal.prompts.plain import confirm
-from moot.cli.terminal.prompts.rows import visible_line
 from moot.engine import Engine
 from moot.errors import MootError, NotFound
 from moot.features.family import asking_conversation
+from moot.guard.terminal import visible_line
 from moot.plugins.registry import attribute
 from moot.types.run import TERMINAL, Run
 

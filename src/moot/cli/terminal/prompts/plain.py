@@ -58,12 +58,6 @@ async def ask_line(question: str, output: Output) -> str | None:
     return pieces.decode("utf-8", "replace").rstrip("\n")
 
 
-def parse_number(text: str, count: int) -> int | None:
-    """Parse a number from 1 to `count`. Return None if the text is anything else."""
-    text = text.strip()
-    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= count else None
-
-
 def discard_typed(descriptor: int) -> None:
     """Discard unread terminal input."""
     try:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from moot.cli.terminal.text import clusters, width_of
-from moot.guard.terminal import visible
 
 Spans: TypeAlias = list[tuple[str, str]]
 """The pieces (style, text) of one line."""
@@ -26,16 +25,6 @@ class Row:
     """The text as pieces of (style, text), if it has more than one style."""
     prose: bool = False
     """True for prose, which is wrapped between words."""
-
-
-def visible_lines(text: str) -> list[str]:
-    """Return the lines of untrusted text, with control characters and tabs shown as escapes."""
-    return visible(text).replace("\t", "\\t").split("\n")
-
-
-def visible_line(text: str) -> str:
-    """Return untrusted text as one line, with control characters and tabs shown as escapes."""
-    return " ".join(visible_lines(text))
 
 
 def render(rows: Iterable[Row], width: int) -> list[Spans]:

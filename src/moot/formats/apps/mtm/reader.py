@@ -146,11 +146,10 @@ def _calls(value: JsonObject) -> Iterator[Part]:
 VERSION = "formatVersion"
 _KNOWN = 1
 FORMATS = ("mtm", "mtm-1")
-KEPT = (
-    *("parent_agent_id", "allowed_uris", "is_task_finished", "reasoning_effort"),
-    *("activeRules", "activeSkills", "enabledMcpTools", "sub_agents_list"),
-)
-"""Metadata of notebooks for which moot has no field. It is stored unchanged and written back on export."""
+OWN = ("uuid", "name", "created_at", "agentType", "model", "provider")
+"""Metadata of notebooks for which moot has a field. All other metadata is stored unchanged and written back on export."""
+_LONGEST = 10_000
+"""Maximum length of one value of such metadata, as text. Longer values, such as copies of files, are only in the raw record."""
 
 
 def read_file(path: Path) -> ImportedConversation:
@@ -193,7 +192,7 @@ def _entries(path: Path, found: PartialDocument, facts: JsonObject) -> Iterator[
 def _facts(turns: Turns, facts: JsonObject, path: Path) -> ImportedFacts:
     title, model, provider, agent = (text(facts.get(name)) for name in ("name", "model", "provider", "agentType"))
     turns.tally.kept["titles"] += bool(title)
-    more: JsonObject = {name: facts[name] for name in KEPT if name in facts}
+    more: JsonObject = {name: one for name, one in facts.items() if name not in OWN and len(str(one)) <= _LONGEST}
     return ImportedFacts(
         turns.tally.fidelity(),
         title=title,

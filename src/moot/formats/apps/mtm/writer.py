@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.convert.files.attachments import decode_data_url
 from moot.formats.apps.mtm.attachments import write_snapshots
-from moot.formats.apps.mtm.reader import ANTHROPIC, FORMATS, KEPT, REASONS, SIGNATURES
+from moot.formats.apps.mtm.reader import ANTHROPIC, FORMATS, OWN, REASONS, SIGNATURES
 from moot.formats.kit.fidelity import fidelity_of, is_picture, steps_of
 from moot.formats.kit.fields import iso_of, items, obj
 from moot.formats.kit.steps import Step, approximate, counts_of, function_call, model_calls, output_text, pretty_bytes
@@ -38,7 +38,7 @@ def metadata_of(exported: ExportedConversation) -> JsonObject:
     """
     conversation = exported.conversation
     origin = conversation.origin if conversation.origin is not None and conversation.origin.get("format") in FORMATS else empty()
-    kept: JsonObject = {name: value for name, value in obj(origin, "metadata").items() if name in KEPT}
+    kept: JsonObject = {name: value for name, value in obj(origin, "metadata").items() if name not in OWN}
     allowed = conversation.allowed_uris or (conversation.directory,)
     facts: JsonObject = {
         "uuid": str(origin.get("source_id") or conversation.id),

@@ -1,57 +1,46 @@
-"""The format `ipynb`: a notebook with the messages as Markdown cells, and the Python code in answers as code cells."""
+"""Messages as cells: for a Python notebook, with the Python code of answers in code cells, or for moot's kernel.
+
+Tool calls never become code cells, so that running the notebook can't run them again.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
 
-from moot.errors import UsageError
-from moot.formats.kit.fidelity import fence_around, fidelity_of, file_kind, pretty
-from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
+from moot.convert.files.attachments import typed_text
+from moot.formats.kit.fidelity import fence_around, file_kind, pretty
+from moot.formats.notebook.outputs import outputs_of
+from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Part, is_tool, tool_name
 
+_LONGEST_ID = 64
+"""Maximum length of a cell's id in notebooks."""
 _WHO = {"user": "You", "assistant": "Assistant", "system": "System"}
 _PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 
 
-class Ipynb:
-    """A `Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't run them again."""
-
-    name = "ipynb"
-    version = 1
-    suffix = ".ipynb"
-    words = "a notebook with the answers' Python code in runnable cells"
-    holds: Mapping[str, FidelityLevel] = {
-        **dict.fromkeys(("messages", "pictures", "titles", "models"), "kept"),
-        **dict.fromkeys(("reasoning", "tool calls", "files", "other parts", "times"), "approximated"),
-    }
-    outward: Literal[True] = True
-
-    def sniff(self, path: Path, head: bytes) -> bool:
-        return False
-
-    def read(self, path: Path) -> Iterator[ImportedConversation]:
-        raise UsageError("Notebooks can't be imported.", fix="Use moot export -f json to move a conversation.")
-
-    def write(self, exported: ExportedConversation) -> ExportFile:
-        conversation = exported.conversation
-        cells: list[Json] = [_markdown("title", [f"# {conversation.title or 'Conversation'}"])]
-        for number, message in enumerate(exported.messages, 1):
-            cells += _cells(message, number)
-        metadata: JsonObject = {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-            "moot": {"conversation": conversation.id, "model": conversation.model},
-        }
-        document: JsonObject = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-        return ExportFile(dumps(document) + b"\n", fidelity_of(exported, self.holds))
+def title_cell(title: str) -> JsonObject:
+    """Return the first cell of a notebook, which shows the conversation's title."""
+    return _markdown("title", [f"# {title or 'Conversation'}"])
 
 
-def _cells(message: Message, number: int) -> Iterator[JsonObject]:
-    """Yield the cells of a message. Text between blocks of Python code becomes Markdown cells."""
+def prompt_cell(message: Message, answers: Iterable[Message]) -> JsonObject:
+    """Return a prompt as a cell for moot's kernel, with the answers as its outputs."""
+    about: JsonObject = {"moot": {"message": message.id, "role": message.role}}
+    id = re.sub(r"[^A-Za-z0-9_-]", "-", message.id)[:_LONGEST_ID]
+    source = _lines(typed_text(message.parts))
+    return {"cell_type": "code", "execution_count": None, "id": id, "metadata": about, "outputs": outputs_for(answers), "source": source}
+
+
+def outputs_for(answers: Iterable[Message]) -> list[Json]:
+    """Return answers as the outputs of a cell for moot's kernel."""
+    found = (bundle for answer in answers for bundle in outputs_of(answer.parts))
+    return [{"output_type": "display_data", "data": bundle, "metadata": {}} for bundle in found]
+
+
+def cells_of(message: Message, number: int) -> Iterator[JsonObject]:
+    """Yield the cells of a message for a Python notebook. Text between blocks of Python code becomes Markdown cells."""
     about: JsonObject = {
         "moot": {"message": message.id, "role": message.role, **({"at": message.created_at} if message.created_at else {})}
     }
