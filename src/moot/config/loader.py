@@ -42,6 +42,7 @@ SECTIONS = (
         "outgoing_webhooks",
     ),
     *("channels", "commands", "macros", "tools", "server", "storage", "retention", "imports", "hosts", "limits", "budgets", "keys", "ui"),
+    "telemetry",
 )
 FILE = "config.yaml"
 

@@ -213,6 +213,21 @@ class OutgoingWebhook:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """Settings of OpenTelemetry. Changes take effect at the next start."""
+
+    enabled: bool = False
+    endpoint: str = ""
+    """Base URL of the collector; empty = the OTEL_* environment variables decide."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Headers to send to the collector. Never shown, logged or stored."""
+    content: bool = False
+    """True to also send prompts, answers, and the arguments and results of tools."""
+    propagate: bool = False
+    """True to send the header `traceparent` to model providers."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """One complete, resolved configuration."""
 
@@ -255,6 +270,7 @@ class Settings:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Keyboard shortcuts of the terminal that differ from the default ones, by action."""
     ui: JsonObject = field(default_factory=empty)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     generation: int = 1
     """Number of successful loads, starting with 1."""
 
@@ -305,6 +321,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         outgoing_webhooks={name: OutgoingWebhook(**_tupled(part)) for name, part in whole["outgoing_webhooks"].items()},
         keys={name: tuple(chords) for name, chords in whole["keys"].items()},
         ui=whole["ui"],
+        telemetry=TelemetrySettings(**whole["telemetry"]),
     )
 
 

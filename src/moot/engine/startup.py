@@ -38,12 +38,16 @@ from moot.tools.schema import definition
 from moot.types.ids import Clock, new_id
 from moot.types.run import Prompt, Tail
 from moot.types.store import Store
+from moot.types.telemetry import Telemetry
 
 INDEXING = 5.0
 """Maximum number of seconds to spend on the search index when closing."""
 
 SETTLING = 3.0
 """When closing, the maximum number of seconds to wait for runs that are being stopped and for titles."""
+
+_OPEN_TELEMETRY = "moot.runtime.telemetry:open_telemetry"
+"""Loaded by path, because telemetry is off by default."""
 
 _RUN_IN_JOB = "moot.commands.submission:run_in_job"
 """Path of a function in a higher layer, imported when a cron job runs a slash command."""
@@ -125,6 +129,10 @@ async def _assembled(
     runtime = Runtime(settings, store, providers, clock=clock, seed=seed)
     meanings = EmbeddingModel(settings.home)
     runtime.embedders = meanings
+    if settings.telemetry.enabled:
+        telemetry: Telemetry | None = attribute(_OPEN_TELEMETRY)(settings, store, providers)
+        if telemetry is not None:
+            runtime.observe(telemetry)
     configuration = Configuration(runtime, loader) if loader is not None else None
     has_driven = False
     failure: Exception | None = None
@@ -160,6 +168,8 @@ async def _assembled(
         with anyio.CancelScope(shield=True):
             await runtime.drawers.aclose()
             await providers.close()
+            if runtime.telemetry is not None:
+                await runtime.telemetry.aclose()
 
 
 async def _run_in_job(engine: Engine, prompt: Prompt, command: tuple[str, str]) -> tuple[str, str | None]:

@@ -28,6 +28,7 @@ from moot.types.ids import derived_id, new_id
 from moot.types.message import Message
 from moot.types.run import Prompt, Run
 from moot.types.store import Submission
+from moot.types.telemetry import TRACEPARENT
 from moot.types.token import LOCAL_USER
 from moot.types.tree import copy_key
 from moot.types.workflow import WORKFLOW, Workflow
@@ -61,7 +62,10 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     directory = (existing.directory if existing is not None else "") or prompt.directory or default_directory(owner_of_folder)
     await load_project_agents(runtime.settings, directory)
     name = prompt.agent or (existing.agent if existing is not None else default_agent(runtime.settings, directory))
-    settings = {**_settings_of(prompt, existing), **await _command_again(runtime, prompt, existing)}
+    settings: JsonObject = {**_settings_of(prompt, existing), **await _command_again(runtime, prompt, existing)}
+    settings.pop(TRACEPARENT, None)  # only moot itself sets it
+    if runtime.telemetry is not None and prompt.trigger not in ("cron", "task") and (header := runtime.telemetry.traceparent()):
+        settings[TRACEPARENT] = header
     agent = find_agent(runtime.settings, name, settings if existing is None else options_of(settings, existing), directory)
     model = prompt.model or (existing.next_model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)

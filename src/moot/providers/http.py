@@ -25,6 +25,7 @@ from moot.providers.shapes import SHAPES, shape_of
 from moot.types.event import Raw
 from moot.types.model import Model
 from moot.types.provider import Facts, ModelRequest
+from moot.types.telemetry import OUTGOING, TRACEPARENT
 
 _SHORTEST = 8
 """Minimum length of a masked value. Shorter ones (`none`, `ollama`) are not secrets, and masking them would damage ordinary words."""
@@ -197,6 +198,8 @@ class HttpProvider:
         headers = {**self._headers(), "Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
         if request.idempotency_key:
             headers["Idempotency-Key"] = request.idempotency_key
+        if trace := OUTGOING.get():
+            headers[TRACEPARENT] = trace
         try:
             response = await self._client().post(
                 self._url(self.shape.post.replace("{model}", quote(request.model, safe=""))),

@@ -76,6 +76,14 @@ async def drive(runtime: Runtime, fence: Fence, snapshot: RunSnapshot, scope: an
 
     After a cancellation from outside or the loss of the fence, the run can be resumed.
     """
+    if runtime.telemetry is None:
+        return await _drive(runtime, fence, snapshot, scope)
+    async with runtime.telemetry.leg(snapshot) as observed:
+        run = observed.run = await _drive(runtime, fence, snapshot, scope)
+    return run
+
+
+async def _drive(runtime: Runtime, fence: Fence, snapshot: RunSnapshot, scope: anyio.CancelScope) -> Run:
     leg = await _open(runtime, fence, snapshot)
     ended = False
     try:

@@ -185,12 +185,16 @@ class Hub:
         self.ticks = Ticks()
         self._foreign = anyio.Event()
         self._wanted = anyio.Event()
+        self.observer: Callable[[Sequence[Event]], None] | None = None
+        """Called with all events that this process commits; None = no telemetry."""
         self._listeners = 0
         self._polling = anyio.CancelScope()
 
     def publish(self, conversation: str, seqs: range, events: Sequence[Event]) -> None:
         """Deliver events that this process has just committed."""
         self.published += len(events)
+        if self.observer is not None:
+            self.observer(events)
         if conversation in self._last:
             self._last[conversation] = seqs[-1]
         watchers = self._watchers.get(conversation)

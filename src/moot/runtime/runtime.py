@@ -24,6 +24,7 @@ from moot.types.run import Run, Runs
 from moot.types.sandbox import MECHANISMS
 from moot.types.search import Embedders
 from moot.types.store import Store
+from moot.types.telemetry import Telemetry
 from moot.types.tool import Tool
 
 if TYPE_CHECKING:  # most runs read no documents and use no MCP servers
@@ -96,6 +97,8 @@ class Runtime:
         """The kinds of sandbox to try for commands."""
         self.embedders: Embedders | None = None
         """The embedding model; None = documents are searched by words only."""
+        self.telemetry: Telemetry | None = None
+        """Spans and metrics; None = off."""
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
         self.tasks: TaskGroup | None = None
@@ -106,6 +109,10 @@ class Runtime:
         self.budget_status = ""
         """Budgets that were nearly used up at the last step of this process, for status lines."""
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
+
+    def observe(self, telemetry: Telemetry) -> None:
+        """Make spans and metrics of everything that this process does from now on."""
+        self.telemetry, self.hub.observer = telemetry, telemetry.record
 
     def now(self) -> int:
         """Return the wall time in µs."""

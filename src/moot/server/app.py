@@ -22,6 +22,7 @@ from moot.server.pages import Pages
 from moot.server.problems import Problem, of_http, problem
 from moot.server.routes import ROUTERS
 from moot.server.state import Server
+from moot.types.telemetry import CURRENT, TRACEPARENT, valid_traceparent
 
 UNKNOWN = "(none)"
 """Route label in the metrics for requests that match no route, because paths chosen by callers must not create new labels."""
@@ -59,6 +60,8 @@ class RequestContext:
         scope = keep_slashes(scope)
         sent = Headers(scope=scope).get("x-request-id", "")
         id = scope["moot.request"] = sent if _ID.fullmatch(sent) else secrets.token_hex(8)
+        if self._server.engine.runtime.telemetry is not None:
+            CURRENT.set(valid_traceparent(Headers(scope=scope).get(TRACEPARENT, "")))
         started = time.perf_counter()
         status = 0
 

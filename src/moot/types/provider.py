@@ -179,6 +179,8 @@ class Facts:
     """The model suggested when none is configured; empty = the first one that the endpoint lists."""
     prices: str = ""
     """The vendor's name in the price snapshot, which also lists models; empty = not included."""
+    telemetry_name: str = ""
+    """The vendor's name in OpenTelemetry's conventions; empty = `name`."""
     sold: str = ""
     """A pattern for the models in the snapshot that this endpoint offers; empty = all."""
     vendors: Mapping[str, str] = field(default_factory=dict[str, str])

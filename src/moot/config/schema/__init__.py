@@ -343,6 +343,14 @@ class UiPart(Part):
     vi: bool = False
 
 
+class TelemetryPart(Part):
+    enabled: bool = False
+    endpoint: str = Field(default="", pattern=r"^(https?://[^\s@]+)?$")
+    headers: dict[str, str] = {}
+    content: bool = False
+    propagate: bool = False
+
+
 class WebhookPart(Part):
     prompt: str = Field(min_length=1)
     secret: str = ""
@@ -402,6 +410,7 @@ class Configuration(Part):
     budgets: dict[JobName, BudgetPart] = {}
     keys: dict[str, Annotated[list[str], BeforeValidator(one_or_many)]] = {}
     ui: UiPart = UiPart()
+    telemetry: TelemetryPart = TelemetryPart()
 
 
 SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
@@ -444,6 +453,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("limits",): LimitsPart,
     ("budgets", "*"): BudgetPart,
     ("ui",): UiPart,
+    ("telemetry",): TelemetryPart,
 }
 """The pydantic models of the sections, keyed by path. `*` matches any name or index."""
 

@@ -81,6 +81,7 @@ class Mistral(HttpProvider):
         priority=34,
         main="mistral-large-latest",
         prices="mistral",
+        telemetry_name="mistral_ai",
         quirks=Quirks(effort="none", stream_usage=False, call_ids="^[A-Za-z0-9]{9}$"),
     )
 
@@ -158,6 +159,7 @@ class XAI(HttpProvider):
         priority=35,
         main="grok-4.7",
         prices="x-ai",
+        telemetry_name="x_ai",
         quirks=Quirks(max_tokens="max_completion_tokens"),
     )
 
@@ -196,6 +198,7 @@ class Google(HttpProvider):
         priority=22,
         main="gemini-3.8-flash",
         prices="google",
+        telemetry_name="gcp.gemini",
         sold=r"^(gemini|gemma)-",
     )
 
