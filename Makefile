@@ -1,7 +1,7 @@
 # Development commands; `make` alone lists them. The README's two commands install and test without make.
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all docs record bench chaos web test-agents release
+.PHONY: help setup check test test-all docs record bench chaos web test-agents release dist reproducible sbom
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,9 +54,29 @@ test-agents:  ## install the real agent programs from npm and test all of them a
 release:  ## run .ci/run on a clean tree, then build sdist and wheel into dist/
 	@test -z "$$(git status --porcelain)" || { echo "make release: commit or drop your changes first" >&2; exit 2; }
 	bash .ci/run
-	rm -rf dist build/release
-	git clone --quiet . build/release
-	python3 -m venv build/release/.venv
-	build/release/.venv/bin/pip install --quiet build
-	cd build/release && .venv/bin/python -m build --outdir ../../dist
+	$(MAKE) dist sbom
+
+# a wheel or sdist depends only on the commit: its files get the time of the commit
+define build_in
+	rm -rf $(1) $(2)
+	git clone --quiet . $(1)
+	python3 -m venv $(1)/.venv
+	$(1)/.venv/bin/pip install --quiet build
+	cd $(1) && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv/bin/python -m build --outdir $(abspath $(2))
+endef
+
+dist:  ## build sdist and wheel of the last commit into dist/
+	$(call build_in,build/release,dist)
 	@ls -l dist
+
+reproducible:  ## build sdist and wheel twice, in different folders, and compare them byte by byte
+	$(call build_in,build/first,build/first-dist)
+	$(call build_in,build/second/elsewhere,build/second-dist)
+	diff -r build/first-dist build/second-dist
+	cd build/first-dist && sha256sum *
+
+sbom:  ## write the list of all dependencies in uv.lock as CycloneDX to dist/moot.cdx.json
+	mkdir -p dist
+	python3 -m venv build/uv
+	build/uv/bin/pip install --quiet uv
+	build/uv/bin/uv export --quiet --locked --format cyclonedx1.5 --all-extras --no-extra dev --no-dev --output-file dist/moot.cdx.json

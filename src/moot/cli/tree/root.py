@@ -438,6 +438,16 @@ TREE = Group(
             ("moot trust", "moot trust ~/work/app", "moot trust --revoke", "moot trust --list"),
             details="These files are ignored until you trust them, and again whenever they change.",
         ),
+        "upgrade-check": command(
+            "commands.maintenance.upgrade:upgrade_check",
+            "Show what this version of moot would change in your data.",
+            ("moot upgrade-check", "moot upgrade-check --json"),
+            bare=True,
+            details=(
+                "Nothing is changed. The exit code is 0 if this version can be used as it is, 1 if something needs your attention, "
+                "and 2 if this version can't use the data."
+            ),
+        ),
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },
     ("moot", 'moot "what does README.md say?"', "moot -c", "moot -r 3 and now the tests", "moot -m small -f photo.png what is on it"),
@@ -452,7 +462,7 @@ TREE = Group(
         "Server": ("serve", "web", "kernel", "tokens", "cron", "webhooks"),
         "Maintenance": (
             *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "scan", "redact", "store"),
-            *("completion", "trust", "version"),
+            *("completion", "trust", "upgrade-check", "version"),
         ),
     },
     prompt=command(

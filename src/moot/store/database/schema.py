@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -53,6 +54,14 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
                 unfinished.rename(copy)
                 sync_folder(folder)
                 _apply(connection, version, steps)
+
+
+def stored_version(path: Path) -> int:
+    """Return the schema version of the database, without changing it; it can be newer than this moot.
+
+    Raise StoreCorrupt if the file is not a moot database.
+    """
+    return _checked(path, sys.maxsize)
 
 
 def version_of(connection: Connection) -> int:
