@@ -241,6 +241,12 @@ class Conversation:
         return str(origin.get("program") or origin.get("agent_type") or origin.get("format") or "")
 
     @property
+    def editor(self) -> str:
+        """Name of the editor in which the conversation was started; empty if it was started elsewhere."""
+        kind, _, rest = (self.key or "").partition(":")
+        return rest.partition(":")[0] if kind == "editor" else ""
+
+    @property
     def own_settings(self) -> ConversationSettings:
         """The conversation's settings, including those stored as columns."""
         return ConversationSettings.of(self)

@@ -419,6 +419,12 @@ TREE = Group(
             ("moot web", "moot web --no-open"),
             details="If no server is running, this command starts one, which runs until Ctrl+C.",
         ),
+        "acp": command(
+            "commands.editors:serve_editor",
+            "Run moot as an agent in an editor.",
+            ("moot acp",),
+            details="Editors that support the Agent Client Protocol, such as Zed, start this command themselves. See docs/editors.md.",
+        ),
         "kernel": KERNEL,
         "tokens": TOKENS,
         "cron": CRON,
@@ -459,7 +465,7 @@ TREE = Group(
             *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "plugins"),
             *("permissions", "memory", "knowledge", "channels"),
         ),
-        "Server": ("serve", "web", "kernel", "tokens", "cron", "webhooks"),
+        "Server": ("serve", "web", "acp", "kernel", "tokens", "cron", "webhooks"),
         "Maintenance": (
             *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "scan", "redact", "store"),
             *("completion", "trust", "upgrade-check", "version"),

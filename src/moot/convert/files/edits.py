@@ -146,3 +146,34 @@ def _object(value: Json) -> JsonObject:
 
 def _objects(value: Json) -> list[JsonObject]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+class Replacement(NamedTuple):
+    """A piece of a file and its new content."""
+
+    path: str
+    old: str | None
+    """None if the old content is unknown."""
+    new: str
+
+
+def replacements_of(given: JsonObject) -> Iterator[Replacement]:
+    """Yield the changes that a call with these arguments would make, if they contain the new content."""
+    if not (path := _first(given, _PATHS)):
+        return
+    edits = given.get("edits")
+    for piece in _objects(edits) if isinstance(edits, list) else [given]:
+        old, new, whole = (_written(piece, names) for names in (_OLD, _NEW, _WHOLE))
+        if new is not None:
+            yield Replacement(path, old, new)
+        elif whole is not None:
+            yield Replacement(path, None, whole)
+
+
+def _written(given: JsonObject, names: Iterable[str]) -> str | None:
+    return next((str(given[name]) for name in names if isinstance(given.get(name), str)), None)
+
+
+def path_of(given: JsonObject) -> str:
+    """Return the path in a call's arguments, or an empty string."""
+    return _first(given, _PATHS)

@@ -48,10 +48,10 @@ class Attached:
 
 def attach(path: Path) -> Attached:
     """Return an image, a recording, a document or a text file as a file part. Raise UsageError for other files. This function blocks."""
-    return _attached(read_whole(path, MAX_MEDIA), str(path))
+    return attached(read_whole(path, MAX_MEDIA), str(path))
 
 
-def _attached(data: bytes, path: str) -> Attached:
+def attached(data: bytes, path: str) -> Attached:
     """Return the content of a file as a file part. Raise UsageError if it is not an image, a recording, a document or text."""
     if media := media_of(data):
         return Attached(local_file(data, path, media))
@@ -142,7 +142,7 @@ def _part(paths: Paths, check: Check, path: str, first: int, last: int) -> Attac
     real = paths.resolve(path)
     data = read_whole(real, MAX_MEDIA, partial(paths.open_read, path))
     if not first:
-        return _attached(data, str(real))
+        return attached(data, str(real))
     text, note = as_text(data, path)
     lines = text.removesuffix("\n").split("\n")
     if first > len(lines) or last < first:

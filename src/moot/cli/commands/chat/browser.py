@@ -94,13 +94,13 @@ def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float)
         age(conversation.updated_at, now),
         title,
         "" if status == "standby" else status,
-        conversation.came_from,
+        conversation.came_from or conversation.editor,
         money(conversation),
         str(conversation.message_count),
         model.rpartition("@")[0] or model or "-",
         Path(conversation.directory).name,
     )
-    words = f"{title} {model} {conversation.agent} {conversation.came_from} {status} {conversation.directory} {conversation.id}"
+    words = f"{title} {model} {conversation.agent} {cells[3]} {status} {conversation.directory} {conversation.id}"
     return Item(conversation.id, cells, words)
 
 

@@ -115,9 +115,9 @@ def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStat
         for number, item in enumerate(page.items, 1)
     ]
     head = HEAD
-    if any(item.came_from for item in page.items):
+    if any(item.came_from or item.editor for item in page.items):
         head = (*HEAD[:-1], "FROM", HEAD[-1])
-        rows = [[*row[:-1], item.came_from or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
+        rows = [[*row[:-1], item.came_from or item.editor or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
     if any(item.host for item in page.items):
         head = (*head[:-1], "HOST", head[-1])
         rows = [[*row[:-1], item.host or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
