@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from moot.cli.arguments.parser import parse, wants_json
+from moot.cli.arguments.parser import parse, remote_options, wants_json
 from moot.cli.console.lines import INTERRUPTED, Lines, innermost, report
+from moot.cli.remote.address import applied
 from moot.errors import MootError
 from moot.plugins.registry import attribute
 
@@ -31,10 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     output = Lines()
     try:
         _check_open_files()
-        call = parse(arguments)
-        if call.stays and output.attended:
-            attribute(_SPLIT)()
-        result = call.run(output) if call.bare else attribute("moot.cli.runner:perform")(call)
+        variables, words = remote_options(arguments)
+        with applied(variables):
+            call = parse(words)
+            if call.stays and output.attended:
+                attribute(_SPLIT)()
+            result = call.run(output) if call.bare else attribute("moot.cli.runner:perform")(call)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  the outermost frame: every error becomes a message and an exit code
         return _failed(innermost(error), output, as_json=wants_json(arguments))

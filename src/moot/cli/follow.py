@@ -24,13 +24,17 @@ from moot.types.event import Event
 from moot.types.hooks import BLOCKED
 from moot.types.message import Message, is_tool
 from moot.types.run import Run
-from moot.types.store import Store
+from moot.types.store import OwnerStore
 
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
+    from moot.cli.remote.backend import Backend
 
 _CONTEXT, _DECIDE = "moot.cli.approvals.decide:approval_context", "moot.cli.approvals.decide:decide"
 """Import paths, loaded when there is an approval to ask about."""
+
+_POLL_SECONDS = 0.5
+"""Seconds between two checks whether a run on a server was answered elsewhere."""
 
 NEEDS_APPROVAL, CONTRACT, PROVIDER, LIMIT, TIMEOUT, INTERRUPTED = 3, 4, 5, 6, 124, 130
 
@@ -56,7 +60,7 @@ _EXIT = {
 class Follower:
     """Foreground view of one run."""
 
-    def __init__(self, engine: Engine, output: Output, show: Show, *, stops: bool = True) -> None:
+    def __init__(self, engine: Backend, output: Output, show: Show, *, stops: bool = True) -> None:
         """If `stops` is True, the run was started here and Ctrl+C stops it.
         Otherwise it belongs to another process and Ctrl+C only detaches.
         """
@@ -139,10 +143,18 @@ class Follower:
                 continue
             if self._stops:
                 return final
-            async with aclosing(self._engine.runtime.hub.foreign()) as commits:
-                async for _ in commits:
-                    if (await self._engine.store.records.run(run.id)).status != "waiting":
-                        break
+            await self._until_answered(run)
+
+    async def _until_answered(self, run: Run) -> None:
+        """Wait until a run that waits has been answered elsewhere."""
+        if not isinstance(self._engine, Engine):
+            while (await self._engine.store.records.run(run.id)).status == "waiting":  # noqa: ASYNC110  another machine's run
+                await anyio.sleep(_POLL_SECONDS)
+            return
+        async with aclosing(self._engine.runtime.hub.foreign()) as commits:
+            async for _ in commits:
+                if (await self._engine.store.records.run(run.id)).status != "waiting":
+                    break
 
     async def _watch(self, run: str, conversation: str) -> Run:
         """Show events until the run has settled and all its events have been shown."""
@@ -187,7 +199,8 @@ class Follower:
             place = await asking_conversation(self._engine.store, approvals[0], run)
             context = attribute(_CONTEXT)(self._engine, approvals[0], place)
             decided: Decision = await attribute(_DECIDE)(approvals[0], context, self._output)
-            if decided.outcome == "later" and not (self._stops and approvals[0].outside is not None):
+            ends_here = self._stops and approvals[0].outside is not None and isinstance(self._engine, Engine)
+            if decided.outcome == "later" and not ends_here:
                 return False
             if decided.outcome == "later":  # the agent's process is a child of this one and ends with it
                 self._output.say(
@@ -214,7 +227,7 @@ class Follower:
             return False
         try:
             await self._engine.runs.answer(approval, decided.answer)
-            self._continued_here = True
+            self._continued_here = isinstance(self._engine, Engine)
         except (Busy, NotFound) as error:
             self._output.say(f"moot: {error.message}", "yellow")
             return False
@@ -272,7 +285,7 @@ def exit_code_of(kind: str) -> int:
     return _EXIT.get(kind, PROVIDER)
 
 
-async def _calls_before(store: Store, conversation: Conversation, message: str) -> int:
+async def _calls_before(store: OwnerStore, conversation: Conversation, message: str) -> int:
     """Return the number of tool calls in the conversation before this message."""
     if conversation.message_count <= 2:
         return 0

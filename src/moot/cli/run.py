@@ -16,13 +16,15 @@ from moot.cli.console.lines import write_notes
 from moot.cli.console.messages import print_messages, with_edits
 from moot.cli.console.output import Output
 from moot.cli.console.results import Show, ShowChunks, ShowEvents, ShowJson, ShowText
-from moot.cli.context.configuration import configured_loader, here
-from moot.cli.context.engine import check_new, find_conversation, open_watched, purged
+from moot.cli.context.configuration import configured, configured_loader, here
+from moot.cli.context.engine import check_new, deleted_at_end, find_conversation, open_remote, open_watched, purged
 from moot.cli.context.output import Out
 from moot.cli.context.references import copied, in_folder
 from moot.cli.follow import Follower
 from moot.cli.models import ensure_model, needs_main_model, provide_weights
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, RunFlags, ShowFlags, run_settings
+from moot.cli.remote.address import remote_url
+from moot.cli.remote.backend import Backend
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, UsageError
@@ -156,6 +158,8 @@ async def run(
 
 async def perform(request: Request, output: Output) -> int:
     """Run a prompt in the foreground, show it, and return the exit code."""
+    if remote_url():
+        return await _perform_on_server(request, output)
     if request.flags.worktree is not None and not request.directory:
         async with attribute(WORKTREE)(request.flags.worktree, request.conversation, output) as folder:
             return await perform(replace(request, directory=folder), output)
@@ -173,6 +177,40 @@ async def perform(request: Request, output: Output) -> int:
         return await _submit(engine, request, settings, show, output)
 
 
+async def _perform_on_server(request: Request, output: Output) -> int:
+    """Run a prompt on the command line's server. Its files are read on this machine; everything else happens on the server."""
+    flags = request.flags
+    if flags.worktree is not None or flags.yes_download:
+        name = "--worktree" if flags.worktree is not None else "--yes-download"
+        raise UsageError(f"{name} can't be used with --url, because it applies to the machine of the server.", fix="Leave it out.")
+    schema = read_schema(flags.schema) if flags.schema is not None else None
+    show = make_show(request.shown, output)
+    settings = run_settings(flags, schema, attended=output.attended)
+    async with open_remote(output) as engine:
+        named, existing = await _found(engine, request, "")
+        answers = await _answers(engine, request, existing) if existing is not None else None
+        await _check_not_waiting(engine, flags, existing)
+        await _show_history(engine, request, existing, output)
+        prompt = Prompt(
+            request.typed.parts,
+            conversation=existing.id if existing else None,
+            directory=str(here()),
+            agent=flags.agent,
+            model=flags.model,
+            mode=flags.mode,
+            on_busy=flags.on_busy,
+            settings=settings,
+            answers=answers,
+            temporary=flags.temporary,
+        )
+        place = Place(None, prompt.directory, attended=output.attended, mode=prompt.mode or "", own=configured(output).settings)
+        prompt = await _referring(prompt, place, output, request.typed.piped)
+        submitted = await engine.submit(replace(prompt, allowed_uris=tuple(map(str, flags.allow or ()))))
+        _say_where(submitted, named, existing, output)
+        async with deleted_at_end(submitted.conversation, engine, output):
+            return await _follow(engine, submitted, settings, show, output)
+
+
 def make_show(shown: ShowFlags, output: Output) -> Show:
     """Return the object that shows the run in the chosen output format. Text is rendered in a terminal and plain elsewhere."""
     form = shown.form()
@@ -182,15 +220,10 @@ def make_show(shown: ShowFlags, output: Output) -> Show:
 async def _submit(engine: Engine, request: Request, settings: JsonObject, show: Show, output: Output) -> int:
     directory = request.directory or str(here())
     flags = request.flags
-    named = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
-    if named is not None:
-        check_new(flags)
-    existing = named and (await copy_of(engine.store.conversations, named) or named)
+    named, existing = await _found(engine, request, directory)
     answers = await _answers(engine, request, existing) if existing is not None else None
     await _check_not_waiting(engine, flags, existing)
-    if existing is not None and request.show_history and output.stdout_terminal and request.shown.form() == "text":
-        output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
-        print_messages(await with_edits(engine.store, await engine.store.conversations.branch(existing.id)), output)
+    await _show_history(engine, request, existing, output)
     allowed = chosen_folders(map(str, flags.allow or ()), directory)
     if existing is not None and allowed:
         existing = await allow_folders(engine, existing.id, allowed, directory)
@@ -219,7 +252,22 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
         return await _follow(engine, submitted, settings, show, output)
 
 
-async def _follow(engine: Engine, submitted: Submitted, settings: JsonObject, show: Show, output: Output) -> int:
+async def _found(engine: Backend, request: Request, directory: str) -> tuple[Conversation | None, Conversation | None]:
+    """Return the conversation that the user named, and the conversation that continues it. Both are None for a new one."""
+    if request.conversation is None:
+        return None, None
+    named = await find_conversation(engine, request.conversation, directory)
+    check_new(request.flags)
+    return named, await copy_of(engine.store.conversations, named) or named
+
+
+async def _show_history(engine: Backend, request: Request, existing: Conversation | None, output: Output) -> None:
+    if existing is not None and request.show_history and output.stdout_terminal and request.shown.form() == "text":
+        output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
+        print_messages(await with_edits(engine.store, await engine.store.conversations.branch(existing.id)), output)
+
+
+async def _follow(engine: Backend, submitted: Submitted, settings: JsonObject, show: Show, output: Output) -> int:
     follower = Follower(engine, output, show, stops=not submitted.steered)
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")
@@ -230,7 +278,7 @@ async def _follow(engine: Engine, submitted: Submitted, settings: JsonObject, sh
     return code
 
 
-async def _check_not_waiting(engine: Engine, flags: RunFlags, existing: Conversation | None) -> None:
+async def _check_not_waiting(engine: Backend, flags: RunFlags, existing: Conversation | None) -> None:
     """Raise Busy if a run of the conversation is waiting for the user, because another prompt would cancel it."""
     if existing is None or flags.on_busy == "interrupt":
         return
@@ -267,13 +315,17 @@ async def with_references(engine: Engine, prompt: Prompt, conversation: Conversa
         mode=prompt.mode or "",
         allowed_uris=prompt.allowed_uris,
     )
+    return await _referring(prompt, place, output, piped)
+
+
+async def _referring(prompt: Prompt, place: Place, output: Output, piped: str) -> Prompt:
     prompt, notes = await attach_references(prompt, place, literal=piped)
     for note in notes:
         output.say(f"moot: {note}", "yellow")
     return prompt
 
 
-async def _answers(engine: Engine, request: Request, existing: Conversation) -> str | None:
+async def _answers(engine: Backend, request: Request, existing: Conversation) -> str | None:
     """Return the id of the message to answer if there is no prompt, otherwise None. Raise UsageError if there is no message to answer."""
     if request.typed:
         return None

@@ -17,7 +17,9 @@ from moot.plugins.registry import attribute
 WORKER = "MOOT_WORKER"
 """Variable of a server's worker: the file descriptor of its channel to the supervisor."""
 
-NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG", "MOOT_LOG", WORKER})
+NO_SETTINGS = frozenset(
+    {"MOOT_HOME", "MOOT_URL", "MOOT_TOKEN", "MOOT_TOKEN_FILE", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG", "MOOT_LOG", WORKER}
+)
 """Variables starting with `MOOT_` that are not settings."""
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {

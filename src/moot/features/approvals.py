@@ -15,9 +15,12 @@ from moot.config.settings import Settings
 from moot.errors import MootError, Refused
 from moot.features.family import lineage
 from moot.guard.paths import Paths
+from moot.guard.roots import allowed_folders
+from moot.plugins.registry import attribute
 from moot.runtime.approvals.policy import destructive_commands
 from moot.runtime.auxiliary import auxiliary_call
 from moot.runtime.runtime import Runtime
+from moot.runtime.setup import confined_conversation, has_folder
 from moot.tools.basics import count, size_word
 from moot.tools.builtin.file_changes import EditFileArguments, edited
 from moot.tools.catalogue import CustomTool
@@ -134,6 +137,9 @@ class CallPreview:
     """The shell line that a call to a custom tool runs; empty for other tools."""
 
 
+_RULE = "moot.runtime.approvals.answers:rule_on_edited"
+"""Import path, loaded when the arguments of a call were edited."""
+
 LONGEST_DIFF = 100_000
 """Maximum length of a diff, in characters."""
 
@@ -181,6 +187,16 @@ async def preview_call(
     else:
         after = _edited(before, value) if before is not None else None
     return CallPreview(arguments, parts, fact, before, after)
+
+
+async def preview_in(runtime: Runtime, approval: Approval, conversation: str, arguments: bytes) -> CallPreview:
+    """Return a preview of an approval's call with these arguments, in the folders that the asking conversation may use."""
+    same = arguments == approval.arguments
+    parts = approval.parts if same else (await attribute(_RULE)(runtime, approval, arguments)).parts
+    placed = await confined_conversation(runtime.store, conversation)
+    directory = Path(placed.directory)
+    roots = allowed_folders(placed, directory) if has_folder(placed) else ()
+    return await preview_call(arguments, parts, roots, directory, command_of(runtime.settings, approval, arguments))
 
 
 def object_of(arguments: bytes) -> JsonObject:

@@ -13,7 +13,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.children import ChildStatus, child_status
 from moot.types.conversation import Conversation
 from moot.types.run import TERMINAL, Run
-from moot.types.store import OwnerStore, Store
+from moot.types.store import OwnerStore
 
 PAGE = 200
 
@@ -97,7 +97,7 @@ async def lineage(store: OwnerStore, conversation: Conversation) -> list[Convers
     return found
 
 
-async def asking_conversation(store: Store, approval: Approval, run: Run) -> Conversation:
+async def asking_conversation(store: OwnerStore, approval: Approval, run: Run) -> Conversation:
     """Return the conversation that asks for an approval in a run: the run's own conversation, or that of a sub-agent."""
     asking = run if approval.run == run.id else await store.records.run(approval.run)
     return await store.conversations.get(asking.conversation)

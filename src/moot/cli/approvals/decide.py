@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
@@ -29,6 +29,10 @@ from moot.runtime.approvals.typed_answers import TypedQuestion, answer_command, 
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation
+
+if TYPE_CHECKING:
+    from moot.cli.remote.backend import Backend
+    from moot.cli.remote.engine import RemoteEngine
 
 Outcome: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]
 
@@ -69,10 +73,10 @@ class ApprovalContext:
     """Return a preview of the call with these arguments."""
 
 
-def approval_context(engine: Engine, approval: Approval, conversation: Conversation) -> ApprovalContext:
+def approval_context(engine: Backend, approval: Approval, conversation: Conversation) -> ApprovalContext:
     """Return the operations for asking about an approval, using this engine."""
-    step = _STEP.search(approval.id)
-    role = "sub-agent " if conversation.parent is not None else ""
+    if not isinstance(engine, Engine):
+        return _context_on_server(engine, approval, conversation)
 
     async def answered() -> Answer | None:
         stored = await engine.store.records.approval(approval.id)
@@ -94,7 +98,7 @@ def approval_context(engine: Engine, approval: Approval, conversation: Conversat
 
     return ApprovalContext(
         directory=conversation.directory,
-        requested_by=" · ".join(filter(None, (f"{role}{conversation.agent}", f"step {step[1]}" if step else ""))),
+        requested_by=_requested_by(approval, conversation),
         resume=answer_command(approval, conversation.id) if approval.outside is None else "the agent keeps waiting",
         now=lambda: engine.runtime.now() // 1000,
         answered=answered,
@@ -102,6 +106,30 @@ def approval_context(engine: Engine, approval: Approval, conversation: Conversat
         explain=partial(explain, engine.runtime, approval),
         look=look,
     )
+
+
+def _context_on_server(engine: RemoteEngine, approval: Approval, conversation: Conversation) -> ApprovalContext:
+    async def answered() -> Answer | None:
+        stored = await engine.store.records.approval(approval.id)
+        return stored.answer if stored is not None else None
+
+    calls = engine.approvals
+    return ApprovalContext(
+        directory=conversation.directory,
+        requested_by=_requested_by(approval, conversation),
+        resume=answer_command(approval, conversation.id),
+        now=engine.now,
+        answered=answered,
+        check=partial(calls.check, approval),
+        explain=partial(calls.explain, approval),
+        look=partial(calls.preview, approval),
+    )
+
+
+def _requested_by(approval: Approval, conversation: Conversation) -> str:
+    step = _STEP.search(approval.id)
+    role = "sub-agent " if conversation.parent is not None else ""
+    return " · ".join(filter(None, (f"{role}{conversation.agent}", f"step {step[1]}" if step else "")))
 
 
 async def resolved(approval: Approval, context: ApprovalContext) -> Decision | None:

@@ -23,6 +23,11 @@ _DEFAULTS = {LATEST: "the latest conversation in this directory"}
 
 Row = tuple[str, str]
 HELP: Row = ("-h, --help", "Show this help.")
+SERVER: tuple[Row, ...] = (
+    ("--url URL", "Use this server instead of the data on this machine. Defaults to MOOT_URL."),
+    ("--token-file PATH", "File with the server's token. Defaults to the token in MOOT_TOKEN."),
+)
+"""Options of commands that can use a server."""
 VERSION: Row = ("--version", "Show the version.")
 
 
@@ -56,7 +61,8 @@ def lines_of(path: Sequence[str], item: Command | Group, width: int) -> Iterator
             yield from _section(title, [(name, item.commands[name].help) for name in names], width)
     yield from _section("Arguments", positional, width)
     version = [VERSION] if isinstance(item, Group) and not path else []
-    yield from _section("Options", [*options, *version, HELP], width)
+    server = SERVER if isinstance(called, Command) and called.remote else ()
+    yield from _section("Options", [*options, *server, *version, HELP], width)
     yield ""
     yield "Examples:"
     for example in item.examples:

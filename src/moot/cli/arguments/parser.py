@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from moot.cli.arguments.signatures import Argument, Call, arguments_of, call_arguments
+from moot.cli.remote.address import is_requested, remote_url, split_options, take_options, unsupported
 from moot.cli.tree import TREE
 from moot.cli.tree.nodes import Command, Group
 from moot.errors import UsageError
@@ -48,6 +49,7 @@ def parse(words: Sequence[str]) -> Call:
         return Call(attribute(_HELP), (path,), {}, bare=True)
     command = attribute(item.path)
     arguments = arguments_of(command)
+    _check_remote(item, path, options, arguments)
     try:
         values = _values(arguments, options, rest[len(options) + 1 :])
     except UsageError as error:
@@ -55,6 +57,26 @@ def parse(words: Sequence[str]) -> Call:
         raise
     args, keywords = call_arguments(command, arguments, values)
     return Call(command, args, keywords, item.bare, item.stays)
+
+
+def _check_remote(item: Command, path: Sequence[str], options: Sequence[str], arguments: Sequence[Argument]) -> None:
+    """Raise UsageError if the command line names a server, but the command can't use one."""
+    own = any("--url" in argument.flags for argument in arguments)
+    if not item.remote and (remote_url() or (is_requested(options) and not own)):
+        raise unsupported(" ".join(path))
+
+
+def remote_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the environment variables for the options `--url` and `--token-file`, and the words without these options.
+
+    Other commands can have options with the same names, so they are only read before these commands.
+    """
+    found, rest = split_options(words)
+    item = command_at(rest)[0]
+    if isinstance(item, Command) and not item.remote:
+        return found, rest
+    more, rest = take_options(rest)
+    return found | more, rest
 
 
 def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bool:

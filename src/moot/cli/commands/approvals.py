@@ -15,20 +15,19 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, plural, print_table
 from moot.cli.console.output import Output
 from moot.cli.console.results import brief
-from moot.cli.context.engine import opened, state_of
+from moot.cli.context.engine import connected, state_of
 from moot.cli.context.numbers import keep_numbers, numbered
 from moot.cli.context.output import Out
 from moot.cli.follow import Follower
 from moot.cli.options import ShowFlags
+from moot.cli.remote.backend import Backend
 from moot.cli.run import make_show
 from moot.engine import Engine
 from moot.engine.locks import find_server, live_owners
 from moot.errors import NotFound, UsageError
-from moot.features.approvals import Asked, CallPreview, asked_in, diff_of, object_of, open_approvals, preview_call
-from moot.guard.roots import allowed_folders
+from moot.features.approvals import Asked, CallPreview, asked_in, diff_of, object_of, open_approvals, preview_in
 from moot.guard.terminal import visible_line, visible_lines
 from moot.runtime.approvals.typed_answers import label, parse_reply, patterns_text
-from moot.runtime.setup import confined_conversation, has_folder
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.ids import SHORTEST_PREFIX
@@ -51,8 +50,8 @@ Which = Annotated[
 
 async def list_(*, json: AsJson = False, output: Out) -> None:
     """Print the open approvals in all conversations, oldest first."""
-    async with opened(output) as engine:
-        found = await open_approvals(engine.store, engine.settings, now=_now(engine))
+    async with connected(output) as engine:
+        found = await _open(engine)
         keep_numbers(state_of(engine), [asked.approval.id for asked in found], "approvals")
     if json:
         output.json({"data": list[Json]([asked.to_json() for asked in found]), "next_cursor": None})
@@ -70,7 +69,7 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
 
 async def show(approval: Which, /, *, json: AsJson = False, output: Out) -> None:
     """Print a tool call or question in full, and what each answer would allow."""
-    async with opened(output) as engine:
+    async with connected(output) as engine:
         asked = await _find(engine, approval)
         preview = await _preview(engine, asked)
     if json:
@@ -117,7 +116,7 @@ async def allow(
     output: Out,
 ) -> int:
     """Print the tool call or questions of an approval, then allow or answer them."""
-    async with opened(output) as engine:
+    async with connected(output) as engine:
         asked = await _find(engine, approval)
         given = _allowed(asked.approval, for_, pattern or [], answer or [], reason)
         if edited is not None:
@@ -135,7 +134,7 @@ async def deny(
     output: Out,
 ) -> int:
     """Print the tool call or questions of an approval, then deny them."""
-    async with opened(output) as engine:
+    async with connected(output) as engine:
         asked = await _find(engine, approval)
         return await _answer(engine, asked, Answer(False, reason=reason or "denied by the user"), output, follow=follow, json=json)
 
@@ -143,12 +142,24 @@ async def deny(
 # ── finding and showing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _find(engine: Engine, reference: str) -> Asked:
+async def _open(engine: Backend) -> list[Asked]:
+    if not isinstance(engine, Engine):
+        return await engine.approvals.open()
+    return await open_approvals(engine.store, engine.settings, now=engine.runtime.now() // 1000)
+
+
+async def _asked(engine: Backend, approval: Approval) -> Asked:
+    if not isinstance(engine, Engine):
+        return await engine.approvals.asked(approval)
+    return await asked_in(engine.store, approval, engine.settings)
+
+
+async def _find(engine: Backend, reference: str) -> Asked:
     """Return the approval with this number, id or id prefix. Raise NotFound if none or several match."""
     exact = await engine.store.records.approval(reference)
     if exact is not None and not exact.by_client:
-        return await asked_in(engine.store, exact, engine.settings)
-    found = await open_approvals(engine.store, engine.settings, now=_now(engine))
+        return await _asked(engine, exact)
+    found = await _open(engine)
     if reference.isascii() and reference.isdigit() and len(reference) < SHORTEST_PREFIX:
         ids = numbered(state_of(engine), "approvals")
         ids = [asked.approval.id for asked in found] if ids is None else ids
@@ -159,7 +170,7 @@ async def _find(engine: Engine, reference: str) -> Asked:
         stored = await engine.store.records.approval(ids[int(reference) - 1])
         if stored is None:
             raise NotFound(f"Approval number {reference} of the last list no longer exists.", fix="moot approvals list")
-        return await asked_in(engine.store, stored, engine.settings)
+        return await _asked(engine, stored)
     matches = [asked for asked in found if len(reference) >= SHORTEST_PREFIX and asked.approval.id.startswith(reference)]
     if len(matches) > 1:
         ids = ", ".join(asked.approval.id for asked in matches[:5])
@@ -169,11 +180,11 @@ async def _find(engine: Engine, reference: str) -> Asked:
     return matches[0]
 
 
-async def _preview(engine: Engine, asked: Asked) -> CallPreview:
-    placed = await confined_conversation(engine.store, asked.conversation.id)
-    directory = Path(placed.directory)
-    roots = allowed_folders(placed, directory) if has_folder(placed) else ()
-    return await preview_call(asked.approval.arguments, asked.approval.parts, roots, directory, asked.command)
+async def _preview(engine: Backend, asked: Asked) -> CallPreview:
+    approval = asked.approval
+    if not isinstance(engine, Engine):
+        return await engine.approvals.preview(approval, approval.arguments)
+    return await preview_in(engine.runtime, approval, asked.conversation.id, approval.arguments)
 
 
 def _content(asked: Asked, preview: CallPreview) -> list[str]:
@@ -281,7 +292,7 @@ async def _edited(approval: Approval, path: Path) -> bytes:
         raise UsageError(f"Could not read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}.") from error
 
 
-async def _answer(engine: Engine, asked: Asked, answer: Answer, output: Output, *, follow: bool, json: bool) -> int:
+async def _answer(engine: Backend, asked: Asked, answer: Answer, output: Output, *, follow: bool, json: bool) -> int:
     """Print the call, store the answer, and report which process continues the run. Return the exit code."""
     approval = asked.approval
     if not json and approval.answer is None:
@@ -321,9 +332,9 @@ def _rest(top: Run, left: int, *, taken: bool) -> str:
     return "the run continues" if taken else f"no process continues the run; resume it with: moot chat resume {top.conversation[:13]}"
 
 
-async def _is_taken(engine: Engine, run: str, *, wait: bool) -> bool:
+async def _is_taken(engine: Backend, run: str, *, wait: bool) -> bool:
     """Return whether another process has continued the run. If `wait` is True, give live processes a few seconds to do so."""
-    others = live_owners(engine.settings.owners)[0] or find_server(engine.settings.home) is not None
+    others = not isinstance(engine, Engine) or bool(live_owners(engine.settings.owners)[0]) or find_server(engine.settings.home) is not None
     with anyio.move_on_after(PATIENCE if wait and others else 0):
         while True:
             if (await engine.store.records.run(run)).status != "waiting":
@@ -332,15 +343,11 @@ async def _is_taken(engine: Engine, run: str, *, wait: bool) -> bool:
     return False
 
 
-async def _follow(engine: Engine, top: Run, asked: str, output: Output, *, here: bool, json: bool) -> int:
+async def _follow(engine: Backend, top: Run, asked: str, output: Output, *, here: bool, json: bool) -> int:
     """Show the outermost run until it ends. If `here` is True, this process continues it, and the run that asked for approval."""
     display = make_show(ShowFlags(json=json), output)
     conversation = await engine.store.conversations.get(top.conversation)
     message = await engine.store.conversations.message(top.message)
-    if here:
+    if here and isinstance(engine, Engine):
         await engine.runs.wake(asked)
     return await Follower(engine, output, display, stops=here).follow(top, conversation, max(message.first_seq - 1, 0))
-
-
-def _now(engine: Engine) -> int:
-    return engine.runtime.now() // 1000

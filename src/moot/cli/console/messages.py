@@ -18,11 +18,11 @@ from moot.types.conversation import Conversation
 from moot.types.hooks import hook_label
 from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name, transcript_line
 from moot.types.part_tree import Nested, nest
-from moot.types.store import Store
+from moot.types.store import OwnerStore
 from moot.types.tree import SUMMARY_TITLE, summary_lines
 
 
-async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:
+async def with_edits(store: OwnerStore, messages: Sequence[Message]) -> list[Message]:
     """Return the messages. In approved tool calls whose arguments the user edited,
     the edited arguments are added as `input` of `approval`.
     """
@@ -32,7 +32,7 @@ async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]
     return [replace(message, parts=tuple(_with(message.parts, edits))) for message in messages] if edits else list(messages)
 
 
-async def for_display(store: Store, messages: Sequence[Message]) -> list[Message]:
+async def for_display(store: OwnerStore, messages: Sequence[Message]) -> list[Message]:
     """Return the messages with edited arguments added to tool calls, and each summary added to the last message that it covers."""
     return await with_edits(store, await with_summaries(store.tree, messages))
 

@@ -14,16 +14,16 @@ from moot.errors import NotFound
 from moot.types.conversation import Conversation
 from moot.types.ids import SHORTEST_PREFIX
 from moot.types.run import STARTED, Run, RunStatus
-from moot.types.store import Store
+from moot.types.store import OwnerStore
 from moot.types.tree import Node
 
 if TYPE_CHECKING:
-    from moot.engine import Engine
+    from moot.cli.remote.backend import Backend
 
 QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 
-async def live_runs(engine: Engine) -> list[Run]:
+async def live_runs(engine: Backend) -> list[Run]:
     """Return the started and queued runs, newest first.
     The status of a run whose process no longer exists is `interrupted`, even if it can't be stored.
     """
@@ -31,7 +31,7 @@ async def live_runs(engine: Engine) -> list[Run]:
     return [await engine.runs.current(run.id) if run.status == "running" else run for run in runs]
 
 
-async def live_statuses(engine: Engine) -> dict[str, RunStatus]:
+async def live_statuses(engine: Backend) -> dict[str, RunStatus]:
     """Return the status of each conversation's live run, keyed by conversation id."""
     runs = await live_runs(engine)
     started = [run for run in runs if run.status in STARTED]
@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 MAX_INDEX = 200
 
 
-async def find_in(store: Store, state: Path, reference: str, directory: str) -> Conversation:
+async def find_in(store: OwnerStore, state: Path, reference: str, directory: str) -> Conversation:
     """Find a conversation by a reference, without an engine. `state` is the `state` directory of moot's home."""
     if reference in (LATEST, PREVIOUS):
         found = await previous(store, directory if reference == LATEST else None)
@@ -56,7 +56,7 @@ async def find_in(store: Store, state: Path, reference: str, directory: str) -> 
     return await store.conversations.get(reference)
 
 
-async def previous(store: Store, directory: str | None) -> Conversation | None:
+async def previous(store: OwnerStore, directory: str | None) -> Conversation | None:
     """Return the most recently used conversation, in a directory or, if that is None, anywhere. Conversations of sub-agents are skipped."""
     cursor: str | None = None
     while True:
@@ -67,7 +67,7 @@ async def previous(store: Store, directory: str | None) -> Conversation | None:
         cursor = page.next_cursor
 
 
-async def _by_id(store: Store, reference: str) -> Conversation | None:
+async def _by_id(store: OwnerStore, reference: str) -> Conversation | None:
     try:
         found = await store.conversations.get(reference)
     except NotFound:
@@ -75,7 +75,7 @@ async def _by_id(store: Store, reference: str) -> Conversation | None:
     return found if reference in (found.id, found.client_id) else None
 
 
-async def _by_number(store: Store, state: Path, number: int) -> Conversation:
+async def _by_number(store: OwnerStore, state: Path, number: int) -> Conversation:
     """Return a conversation from the most recently printed list, or from the current list if none has been printed yet."""
     ids = numbered(state)
     if ids is None:
@@ -98,7 +98,7 @@ def in_folder(conversation: Conversation) -> str:
     return f"the conversation had no folder; it now uses {conversation.directory}"
 
 
-async def live_run(store: Store, conversation: Conversation) -> Run | None:
+async def live_run(store: OwnerStore, conversation: Conversation) -> Run | None:
     """Return the conversation's started run, or its oldest queued run if none has started, or None if it has neither."""
     live: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
     runs = await store.records.runs(conversation=conversation.id, statuses=live)

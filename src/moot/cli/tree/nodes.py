@@ -22,6 +22,8 @@ class Command:
     """True for a synchronous function that needs no event loop and no logging. The modules for both are then not imported."""
     stays: bool = False
     """True if the command keeps a conversation open in a terminal."""
+    remote: bool = False
+    """True if the command can also use a server, see `moot.cli.remote`, or needs no data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Group:
     """Name of the command to run if none is given. Empty means that the help page is shown instead."""
 
 
-def command(path: str, help: str, examples: tuple[str, ...], *, details: str = "", bare: bool = False, stays: bool = False) -> Command:
+def command(
+    path: str, help: str, examples: tuple[str, ...], *, details: str = "", bare: bool = False, stays: bool = False, remote: bool = False
+) -> Command:
     """Return a command whose path is relative to `moot.cli`."""
-    return Command(f"moot.cli.{path}", help, examples, details, bare, stays)
+    return Command(f"moot.cli.{path}", help, examples, details, bare, stays, remote)

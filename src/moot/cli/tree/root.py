@@ -131,6 +131,7 @@ AGENTS = Group(
             "commands.chat.runs:agent_tree",
             "Show the sub-agents of a conversation with their status, cost, changed files and first prompt.",
             ("moot agents tree", "moot agents tree 01a2"),
+            remote=True,
         ),
         "new": command("commands.agent_files:new_agent", "Create an agent in a Markdown file.", ("moot agents new tester",)),
         "edit": command("commands.agent_files:edit_agent", "Edit an agent's file.", ("moot agents edit tester --model small",)),
@@ -159,15 +160,21 @@ COMPLETION = Group(
             "Install the completion script for your shell.",
             ("moot completion install", "moot completion install zsh"),
             bare=True,
+            remote=True,
         ),
         "show": command(
-            "commands.maintenance.completion:show", "Print the completion script for a shell.", ("moot completion show bash",), bare=True
+            "commands.maintenance.completion:show",
+            "Print the completion script for a shell.",
+            ("moot completion show bash",),
+            bare=True,
+            remote=True,
         ),
         "words": command(
             "commands.maintenance.completion:words",
             "Print the completions for a command line. Used by the completion scripts.",
             ('moot completion words bash "moot chat "',),
             bare=True,
+            remote=True,
         ),
     },
     ("moot completion install", "moot completion show bash"),
@@ -226,11 +233,14 @@ STORE = Group(
 APPROVALS = Group(
     "List and answer open approval requests and questions in all conversations.",
     {
-        "list": command("commands.approvals:list_", "List open approval requests and questions, oldest first.", ("moot approvals list",)),
+        "list": command(
+            "commands.approvals:list_", "List open approval requests and questions, oldest first.", ("moot approvals list",), remote=True
+        ),
         "show": command(
             "commands.approvals:show",
             "Show a tool call or question in full, and what each answer would allow.",
             ("moot approvals show 1",),
+            remote=True,
         ),
         "allow": command(
             "commands.approvals:allow",
@@ -243,11 +253,13 @@ APPROVALS = Group(
             ),
             details="Only the first answer counts. The run then continues in the process that is waiting for the answer,"
             " or in this process with --follow.",
+            remote=True,
         ),
         "deny": command(
             "commands.approvals:deny",
             "Deny a tool call, or refuse to answer the questions of an agent.",
             ('moot approvals deny 1 --reason "wrong folder"',),
+            remote=True,
         ),
     },
     ("moot approvals list", "moot approvals show 1", "moot approvals allow 1"),
@@ -267,6 +279,7 @@ TREE = Group(
                 'moot run --reply "shorter, please"',
                 'moot run --schema answer.json -f photo.png "what is on it?"',
             ),
+            remote=True,
         ),
         "chat": CHAT,
         "ps": command(
@@ -278,6 +291,7 @@ TREE = Group(
                 "in it."
             ),
             stays=True,
+            remote=True,
         ),
         "stats": command(
             "commands.history.stats:stats",
@@ -310,6 +324,7 @@ TREE = Group(
             details='A query can contain words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: '
             "before: cost: status:",
             bare=True,
+            remote=True,
         ),
         "verify": command(
             "commands.maintenance.verify:verify",
@@ -454,10 +469,13 @@ TREE = Group(
                 "and 2 if this version can't use the data."
             ),
         ),
-        "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
+        "version": command(
+            "commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True, remote=True
+        ),
     },
     ("moot", 'moot "what does README.md say?"', "moot -c", "moot -r 3 and now the tests", "moot -m small -f photo.png what is on it"),
-    details="Without a command, start a conversation in this terminal. `moot chat new --help` lists the other options.",
+    details="Without a command, start a conversation in this terminal. `moot chat new --help` lists the other options. "
+    "With --url URL, or the environment variable MOOT_URL, moot uses a server on another machine: see docs/remote.md.",
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "budgets", "import", "sync", "export", "share", "replay", "projects", "tasks", "worktrees"),
@@ -471,11 +489,6 @@ TREE = Group(
             *("completion", "trust", "upgrade-check", "version"),
         ),
     },
-    prompt=command(
-        "commands.chat.start:start",
-        "Start a conversation in this terminal.",
-        ("moot",),
-        bare=True,
-    ),
+    prompt=command("commands.chat.start:start", "Start a conversation in this terminal.", ("moot",), bare=True, remote=True),
     options=("--continue", "--resume", "--model", "--agent", "--mode", "--file", "--allow", "--print", "--yes"),
 )

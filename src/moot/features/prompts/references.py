@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from moot.agents.known import default_agent
+from moot.config.settings import Settings
 from moot.convert.files.attachments import REFERENCED, TYPED, local_file, with_facts
 from moot.errors import Refused, UsageError
 from moot.features.prompts.attachments import Attached, media_of, mentioned, paths_of
@@ -62,7 +63,8 @@ _CLOSING = {")": "(", "]": "[", "}": "{"}
 class Place:
     """The conversation for which a prompt is being written."""
 
-    runtime: Runtime
+    runtime: Runtime | None
+    """None if the prompt is sent to a server: it can then refer to files, web pages and macros of this machine."""
     directory: str = ""
     """Working directory. If this is empty, the prompt can't refer to files."""
     conversation: Conversation | None = None
@@ -75,6 +77,14 @@ class Place:
     """Mode of the prompt; empty = the conversation's mode."""
     allowed_uris: tuple[str, ...] = ()
     """Folders that a new conversation may use, see `Conversation.allowed_uris`."""
+    own: Settings | None = None
+    """The settings of this machine if there is no runtime."""
+
+    @property
+    def settings(self) -> Settings:
+        settings = self.own if self.runtime is None else self.runtime.settings
+        assert settings is not None
+        return settings
 
 
 class Kind(NamedTuple):
@@ -157,11 +167,11 @@ async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
     if "@{" not in text:
         return {}
     messages: Sequence[Message] = ()
-    if place.conversation is not None:
+    if place.conversation is not None and place.runtime is not None:
         conversations = place.runtime.store.of(place.conversation.owner).conversations
         messages = await conversations.branch(place.conversation.id, limit=MAX_MESSAGES)
     texts = (*(_typed(message) for message in messages if message.role == "user"), text)
-    return {**place.runtime.settings.macros, **{name: value for each in texts for _, _, name, value in definitions(each)}}
+    return {**place.settings.macros, **{name: value for each in texts for _, _, name, value in definitions(each)}}
 
 
 def _typed(message: Message) -> str:
@@ -256,12 +266,12 @@ def _find_resource(text: str, at: int) -> tuple[str, int] | None:
 
 async def _resource(target: str, place: Place) -> References:
     name, _, uri = target.strip('"').partition(":")
-    server, connections = place.runtime.settings.mcp.get(name), place.runtime.mcp
+    server, connections = place.settings.mcp.get(name), place.runtime.mcp if place.runtime is not None else None
     if server is None or not server.enabled or connections is None:
         return await _file(target, place)
     if not target.startswith('"'):
         uri = _without_punctuation(uri)
-    if not place.attended and server not in servers_of(place.runtime.settings, await _agent(place)):
+    if not place.attended and server not in servers_of(place.settings, await _agent(place)):
         raise Refused(f"{name}:{uri} can't be attached: the agent doesn't use the MCP server {name!r}.")
     with anyio.move_on_after(RESOURCE_SECONDS):
         files = await connections.read(server, uri, place.directory)
@@ -290,8 +300,7 @@ def _find_page(text: str, at: int) -> tuple[str, int] | None:
 
 async def _page(url: str, place: Place) -> References:
     _check_permission("fetch_url", url, place)
-    runtime = place.runtime
-    page: Page = await attribute(_FETCH)(url, runtime.settings.tools.get("fetch_url", {}))
+    page: Page = await attribute(_FETCH)(url, place.settings.tools.get("fetch_url", {}))
     if page.status >= 400:
         raise Refused(f"{page.url} can't be attached: the server answered with status {page.status}.")
     return _found(await anyio.to_thread.run_sync(_attached_page, page))
@@ -314,7 +323,7 @@ def _check_permission(name: str, subject: str, place: Place) -> None:
     A person who mentions it in a prompt has already decided,
     so the mode matters only for prompts that are not being sent by a person. Deny rules always apply.
     """
-    settings, conversation = place.runtime.settings, place.conversation or Conversation("", directory=place.directory)
+    settings, conversation = place.settings, place.conversation or Conversation("", directory=place.directory)
     mode = "ask" if place.attended else mode_of(settings, {"mode": place.mode}, conversation)
     ruling = decide(settings.permissions, mode, provided_tool(name), subject, directory=place.directory, grants=conversation.grants)
     if ruling.action == "deny":
@@ -366,7 +375,9 @@ def _find_call(text: str, at: int) -> tuple[str, int] | None:
 
 async def _call(target: str, place: Place) -> References:
     name, brace, arguments = target.partition("{")
-    settings, agent = place.runtime.settings, await _agent(place)
+    if place.runtime is None:
+        raise UsageError(f"@[{name}{{…}}] can't be used with --url.", fix="Enclose it in backticks to send it as text.")
+    settings, agent = place.settings, await _agent(place)
     if agent.agent_type != "moot":
         raise UsageError(f"{agent.name} has its own tools, so @[{name}{{…}}] can't be used with it.")
     if not any(name.startswith(f"{server}__") for server in settings.mcp):  # whose tools are known when the run starts
@@ -380,7 +391,7 @@ async def _call(target: str, place: Place) -> References:
 
 async def _agent(place: Place) -> Agent:
     """Return the agent that the prompt is sent to."""
-    settings, conversation = place.runtime.settings, place.conversation
+    settings, conversation = place.settings, place.conversation
     own = conversation.own_settings.for_run() if conversation is not None else {}
     await load_project_agents(settings, place.directory)
     chosen = place.agent or (conversation.agent if conversation is not None else default_agent(settings, place.directory))

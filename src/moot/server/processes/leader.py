@@ -16,7 +16,9 @@ from yarl import URL
 
 from moot.server.problems import Problem, of_http
 
-_SHARED = re.compile(r"/api/(chat(/[^/]+/stream)?|conversations/[^/]+/(messages|events|replay)|runs/[^/]+/events|webhooks/[^/]+)|/v1/.*")
+_SHARED = re.compile(
+    r"/api/(chat(/[^/]+/stream)?|conversations/[^/]+/(messages|events|replay)|runs/[^/]+/events|remote/[^/]+|webhooks/[^/]+)|/v1/.*"
+)
 """Paths of the API that every worker answers: those that start or follow runs."""
 
 _API = re.compile(r"/(api|share)/.*|/openapi\.json")

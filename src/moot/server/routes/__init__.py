@@ -27,6 +27,7 @@ from moot.server.routes.projects.files import router as project_files
 from moot.server.routes.projects.resource import router as projects
 from moot.server.routes.projects.tasks import router as tasks
 from moot.server.routes.projects.worktrees import router as worktrees
+from moot.server.routes.remote import router as remote
 from moot.server.routes.runs import events_router as events
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
@@ -95,6 +96,7 @@ ROUTERS = (
     webhooks,
     outgoing_webhooks,
     push,
+    remote,
     *DIALECTS,
 )
 """All routers, in the order in which the documentation lists them."""

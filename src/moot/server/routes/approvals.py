@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -11,10 +10,8 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from moot.config.settings import Settings
 from moot.errors import Refused, UsageError
-from moot.features.approvals import command_of, destructive_in, diff_of, explain, preview_call
+from moot.features.approvals import command_of, destructive_in, diff_of, explain, preview_in
 from moot.features.family import lineage
-from moot.guard.roots import allowed_folders
-from moot.runtime.setup import confined_conversation, has_folder
 from moot.server.auth import Chatter, Reader, Router, ToolUser
 from moot.server.credentials import Caller
 from moot.server.idempotency import CurrentAttempt
@@ -151,6 +148,12 @@ def approval_out(approval: Approval, path: Sequence[Conversation], settings: Set
     )
 
 
+def answer_of(body: AnswerIn) -> Answer:
+    """Return the answer in a request."""
+    edited = None if body.arguments is None else dumps(body.arguments)
+    return Answer(body.approved, body.option, body.reason, value=body.value, patterns=tuple(body.patterns), arguments=edited)
+
+
 router = Router(prefix="/api/approvals", tags=["approvals"])
 
 
@@ -183,10 +186,7 @@ async def get_approval(server: CurrentServer, caller: Reader, approval_id: str) 
     """Get an approval with a preview of the file the call would write."""
     approval = await approval_of(caller, approval_id)
     path = await _path(caller, approval, {})
-    placed = await confined_conversation(server.engine.store, path[-1].id)
-    directory = Path(placed.directory)
-    roots = allowed_folders(placed, directory) if has_folder(placed) else ()
-    inspected = await preview_call(approval.arguments, approval.parts, roots, directory)
+    inspected = await preview_in(server.engine.runtime, approval, path[-1].id, approval.arguments)
     return ApprovalSeen.of(
         approval_out(approval, path, server.engine.settings), preview=PreviewOut(fact=inspected.fact, diff=diff_of(inspected))
     )
@@ -209,8 +209,7 @@ async def answer_approval(
         raise Refused("Option 'always' adds a rule to the configuration, which requires the 'machine' scope.", fix="Use the option 'once'.")
     if body.approved and approval.outside is None and configures(approval.tool, server.engine.settings) and not caller.may("machine"):
         raise Refused("This call changes moot's configuration, so allowing it requires the 'machine' scope.")
-    edited = None if body.arguments is None else dumps(body.arguments)
-    answer = Answer(body.approved, body.option, body.reason, value=body.value, patterns=tuple(body.patterns), arguments=edited)
+    answer = answer_of(body)
     if not (attempt.repeated and approval.answer is not None and approval.answer.approved == answer.approved):
         await server.engine.runs.answer(approval.id, answer)
     return approval_out(await approval_of(caller, approval.id), await _path(caller, approval, {}), server.engine.settings)

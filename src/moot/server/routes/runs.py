@@ -99,11 +99,17 @@ LastEventId = Annotated[str | None, Header(alias="last-event-id", description="T
 
 @events_router.get("/conversations/{conversation_id}/events", response_model=None, response_class=Response, responses=STREAM)
 async def conversation_events(
-    server: CurrentServer, caller: Reader, conversation_id: str, after: After = 0, raw: Raw = False, last_event_id: LastEventId = None
+    server: CurrentServer,
+    caller: Reader,
+    conversation_id: str,
+    after: After = 0,
+    raw: Raw = False,
+    exact: Annotated[bool, Query(description="Send events unchanged, for `moot --url`")] = False,
+    last_event_id: LastEventId = None,
 ) -> Response:
     """Stream the conversation's events after `after`, in order and without gaps. The stream does not end by itself."""
     conversation = await conversation_of(caller, conversation_id)
-    writer = EventWriter(caller.store.blobs, server.streams.shared("events", conversation.id, raw), raw=raw)
+    writer = EventWriter(caller.store.blobs, server.streams.shared("events", conversation.id, raw, exact), raw=raw, exact=exact)
     return EventStream(server, caller, conversation.id, _start(last_event_id, after), writer)
 
 

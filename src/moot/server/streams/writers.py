@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from moot.convert.serialization import event_json
+from moot.features.remote import encode
 from moot.server.caches import Encoded, Shared
 from moot.server.streams.frames import ChunkFrames, Position, Step, frame
 from moot.server.streams.positions import is_end, is_parked, requests_in
@@ -94,13 +95,15 @@ class MessageWriter:
 class EventWriter:
     """Encoder of all events of a conversation, or of one run."""
 
-    def __init__(self, store: Store, shared: Shared, *, run: str | None = None, raw: bool = False) -> None:
+    def __init__(self, store: Store, shared: Shared, *, run: str | None = None, raw: bool = False, exact: bool = False) -> None:
+        """Create the writer. If `exact` is True, events are sent unchanged, for `moot --url`."""
         self.ended = False
         self.last = ""
         self._store = store
         self._shared = shared
         self._run = run
         self._raw = raw
+        self._exact = exact
 
     async def write(self, events: Sequence[Event]) -> bytes:
         own = events if self._run is None else [event for event in events if event.run == self._run]
@@ -119,6 +122,8 @@ class EventWriter:
         return b""
 
     def _frame(self, event: Event, blobs: Blobs) -> bytes:
+        if self._exact:
+            return b"id: %d\ndata: %s\n\n" % (event.seq, encode(event if self._raw else event._replace(raw=None)))
         value = event_json(event, raw=self._raw)
         value["chunks"] = list[Json]([slim(chunk, blobs) for chunk in event.chunks])
         return frame(value, str(event.seq))

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.output import Output
-from moot.cli.context.engine import opened_at
+from moot.cli.context.engine import connected_at, opened_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import find_message
 from moot.cli.options import Which
+from moot.cli.remote.backend import Backend
 from moot.config.document import parse_value
-from moot.engine import Engine
 from moot.errors import UsageError
 from moot.features.settings import settings_change
 from moot.types.canonical import Json, JsonObject
@@ -29,7 +29,7 @@ Place = Annotated[str, Parameter(help="Message: its number in 'moot chat tree', 
 
 async def delete(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
     """Delete a conversation or some of its messages. Deleted items are hidden and can be restored."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         if message:
             await _messages(engine, found, message, output, restore=False, json=json)
             return
@@ -39,7 +39,7 @@ async def delete(conversation: Which, /, *, message: Messages | None = None, jso
 
 async def restore(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
     """Restore a deleted conversation, or deleted messages in a conversation."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         if message:
             await _messages(engine, found, message, output, restore=True, json=json)
             return
@@ -54,7 +54,7 @@ async def rename(conversation: Which, /, *title: Annotated[str, Parameter(help="
     words = " ".join(" ".join(title).split())
     if not words:
         raise UsageError("The title is empty.", fix=f"moot chat rename {conversation} TITLE")
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         renamed = await engine.store.conversations.rename(found.id, words, "user")
     _done(output, json, renamed, f"renamed {found.id[:13]} to {renamed.title}", title=renamed.title)
 
@@ -68,7 +68,7 @@ async def archive(
     output: Out,
 ) -> None:
     """Hide a conversation from the list. It can still be searched, shown and continued."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         await engine.store.conversations.update(found.id, archived=not undo)
     words = f"unarchived {_name(found)}" if undo else f"archived {_name(found)}; list it with: moot chat list --archived"
     _done(output, json, found, words, archived=not undo)
@@ -85,7 +85,7 @@ async def unpin(conversation: Which, /, *, json: AsJson = False, output: Out) ->
 
 
 async def _pin(conversation: str, output: Output, *, pinned: bool, json: bool) -> None:
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         await engine.store.conversations.update(found.id, pinned=pinned)
     _done(output, json, found, f"{'pinned' if pinned else 'unpinned'} {_name(found)}", pinned=pinned)
 
@@ -99,7 +99,7 @@ async def tag(
     output: Out,
 ) -> None:
     """Show, add or remove the tags of a conversation."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         if missing := [tag for tag in tags if remove and tag not in found.tags]:
             own = f"Its tags: {', '.join(found.tags)}." if found.tags else "It has no tags."
             raise UsageError(f"The conversation {found.id[:13]} doesn't have the tag {missing[0]!r}.", fix=own)
@@ -120,7 +120,7 @@ async def fork(
     output: Out,
 ) -> None:
     """Copy a conversation, up to and including a message, to a new one. If no message is given, copy the current branch."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         at = None if message is None else find_message(await engine.store.tree.nodes(found.id), message).id
         created = await engine.store.tree.fork(found.id, message=at, title=title)
     _done(
@@ -142,7 +142,7 @@ async def switch(
     output: Out,
 ) -> None:
     """Switch to the branch that contains a message."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
         switched = await engine.store.tree.switch(found.id, find_message(nodes, message).id, exactly=exactly)
     number = next(node.no for node in nodes if node.id == switched.head)
@@ -176,7 +176,7 @@ async def settings(
         output.line(f"{key}: {output.to_json(current[key])}" if key in current else f"{key}: not set")
 
 
-async def _messages(engine: Engine, found: Conversation, named: list[str], output: Output, *, restore: bool, json: bool) -> None:
+async def _messages(engine: Backend, found: Conversation, named: list[str], output: Output, *, restore: bool, json: bool) -> None:
     nodes = await engine.store.tree.nodes(found.id)
     chosen = [find_message(nodes, name) for name in named]
     changed = await engine.store.tree.delete(found.id, [node.id for node in chosen], restore=restore)

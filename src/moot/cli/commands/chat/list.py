@@ -13,8 +13,10 @@ from moot.cli.console.format import age, parse_time, print_table
 from moot.cli.console.lines import Lines
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.numbers import keep_numbers
+from moot.cli.remote.address import remote_url
 from moot.config.settings import Settings
 from moot.convert.serialization import conversation_json, status_of
+from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
 from moot.store.tree.lists import ListFilter, choices, live, page, project_id, with_listed_names
@@ -53,7 +55,9 @@ def list_(
 ) -> int:
     """List conversations, pinned ones first, then by most recent activity. In a terminal, let the user continue and change them."""
     filters = project or agent or model or tag or since or until
-    if output.attended and not (plain or json or cursor or limit or host or filters):
+    if here_only and remote_url():
+        raise UsageError("--here can't be used with --url, because conversations are in folders of the server.", fix="Use --project.")
+    if output.attended and not (plain or json or cursor or limit or host or filters or remote_url()):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
         status: int = attribute("moot.cli.commands.chat.browser:browse")(output, " ".join(words), scope)
         return status
@@ -73,12 +77,15 @@ def list_(
         tag=tag or None,
         pinned_first=True,
     )
-    settings = configured(output).settings
-    shown, states = read_page(settings, wanted)
+    if remote_url():
+        (shown, states), state = attribute("moot.cli.context.engine:list_on_server")(output, wanted)
+    else:
+        settings = configured(output).settings
+        (shown, states), state = read_page(settings, wanted), settings.home / "state"
     if json:
         output.json({"data": [conversation_json(item, states) for item in shown.items], "next_cursor": shown.next_cursor})
     else:
-        print_list(settings.home / "state", shown, states, output)
+        print_list(state, shown, states, output)
     return 0
 
 

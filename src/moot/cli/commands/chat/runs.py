@@ -15,11 +15,13 @@ from moot.cli.console.format import age, print_table
 from moot.cli.console.output import Output
 from moot.cli.console.results import brief
 from moot.cli.context.configuration import here
-from moot.cli.context.engine import check_new, find_conversation, opened, opened_at
+from moot.cli.context.engine import check_new, connected, connected_at, find_conversation, opened
 from moot.cli.context.output import Out
 from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.remote.address import remote_url
+from moot.cli.remote.backend import Backend
 from moot.cli.run import Request, gather, make_show, perform
 from moot.cli.terminal.prompts.layout import moves_cursor
 from moot.commands import RunOverrides
@@ -45,7 +47,13 @@ _BROWSE = "moot.cli.commands.chat.run_browser:browse"
 def stays(flags: RunFlags, shown: ShowFlags, output: Output) -> bool:
     """Return whether to keep the conversation open: in a terminal, if no option applies only to a single answer."""
     about_one = (flags.schema, flags.max_steps, flags.max_cost, flags.timeout)
-    return output.attended and shown.form() == "text" and flags.on_busy == "reject" and all(flag is None for flag in about_one)
+    return (
+        output.attended
+        and not remote_url()
+        and shown.form() == "text"
+        and flags.on_busy == "reject"
+        and all(flag is None for flag in about_one)
+    )
 
 
 async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags, output: Output, directory: str = "") -> int:
@@ -99,7 +107,7 @@ async def continue_(
 async def resume(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> int:
     """Resume an interrupted or waiting run and show its whole output."""
     display = make_show(shown, output)
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is None:
             raise UsageError(f"Conversation {found.id!r} has no waiting or interrupted run.", fix=f"moot chat continue {found.id[:13]}")
@@ -112,7 +120,7 @@ async def resume(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: 
 async def attach(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> int:
     """Follow an active run from the start of its answer to the end. Detaching does not stop the run."""
     display = make_show(shown, output)
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is None:
             raise UsageError(f"Conversation {found.title or found.id!r} has no active run.", fix="moot ps")
@@ -124,7 +132,7 @@ async def attach(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: 
 
 async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
     """Stop a conversation's run and its sub-agents in any process. The output so far is kept."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         children = [child for child in await engine.store.records.children(conversation=found.id) if child.status not in TERMINAL]
         for one in (*([run] if run is not None else ()), *children):
@@ -196,11 +204,11 @@ async def ps(*, watch: Watch = False, once: Once = False, json: AsJson = False, 
     """List the active runs of all moot processes, oldest first. In a terminal, keep the list on the screen and up to date, also show runs
     that ended within a day, and let the user open, answer and stop runs.
     """
-    if output.attended and moves_cursor() and not (watch or once or json):
+    if output.attended and moves_cursor() and not (watch or once or json or remote_url()):
         browse: Callable[[Output], Awaitable[int]] = attribute(_BROWSE)
         return await browse(output)
     shown: list[JsonObject] | None = None
-    async with opened(output) as engine:
+    async with connected(output) as engine:
         while True:
             lines = await live_lines(engine)
             found = [line.to_json() for line in lines]
@@ -214,15 +222,21 @@ async def ps(*, watch: Watch = False, once: Once = False, json: AsJson = False, 
             await anyio.sleep(INTERVAL)
 
 
-async def live_lines(engine: Engine) -> list[RunLine]:
+async def live_lines(engine: Backend) -> list[RunLine]:
     """Return the running, waiting, interrupted and queued runs, oldest first."""
     lines: list[RunLine] = []
     for run in reversed(await live_runs(engine)):
-        place = owner_place(engine.settings.owners, run.owner) if run.owner is not None else None
+        place = await _place(engine, run)
         with suppress(NotFound):  # the conversation was purged meanwhile
             conversation = await engine.store.conversations.get(run.conversation)
             lines.append(RunLine(run, conversation, place, await waits_for(engine, run)))
     return lines
+
+
+async def _place(engine: Backend, run: Run) -> Place | None:
+    if run.owner is None:
+        return None
+    return owner_place(engine.settings.owners, run.owner) if isinstance(engine, Engine) else await engine.place(run.id)
 
 
 def _show(lines: Sequence[RunLine], output: Output, *, json: bool) -> None:
@@ -237,7 +251,7 @@ def _show(lines: Sequence[RunLine], output: Output, *, json: bool) -> None:
     print_table(output, head, [_row(line, now) for line in lines])
 
 
-async def waits_for(engine: Engine, run: Run) -> str:
+async def waits_for(engine: Backend, run: Run) -> str:
     """Describe what the run is waiting for. Return an empty string if it is not waiting."""
     if run.status == "queued":
         return "another run"
@@ -277,7 +291,7 @@ Root = Annotated[
 
 async def agent_tree(conversation: Root = LATEST, /, *, json: AsJson = False, output: Out) -> None:
     """Print a conversation and its sub-agents."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         top = await family_of(engine.store, found)
     if json:
         output.json(top.to_json())

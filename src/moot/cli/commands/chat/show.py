@@ -11,10 +11,11 @@ from typing import Annotated
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.messages import for_display, print_call, print_messages, say_head, with_edits
 from moot.cli.console.output import Output
-from moot.cli.context.engine import opened_at
+from moot.cli.context.engine import connected_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Which
+from moot.cli.remote.backend import Backend
 from moot.convert.files.edits import changed_files
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine
@@ -24,7 +25,7 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
 from moot.types.message import Message
-from moot.types.store import Store
+from moot.types.store import OwnerStore
 from moot.types.tree import Node
 
 
@@ -79,7 +80,7 @@ _AROUND = 7
 """Default number of messages to print, with the requested message in the middle."""
 
 
-async def show_around(engine: Engine, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
+async def show_around(engine: Backend, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
     """Print a message and the messages around it. Raise NotFound if it does not exist."""
     store = engine.store
     nodes = await store.tree.nodes(found.id)
@@ -118,7 +119,7 @@ def _tip(nodes: Sequence[Node], node: Node) -> Node:
 _PAGE = 512
 
 
-async def show_raw(store: Store, conversation: str, messages: Sequence[Message] | None, output: Output, *, json: bool) -> None:
+async def show_raw(store: OwnerStore, conversation: str, messages: Sequence[Message] | None, output: Output, *, json: bool) -> None:
     """Print the raw data of these messages, or of all messages. A terminal shows it with headings; a pipe gets only the received bytes."""
     of_runs = None if messages is None else {message.run for message in messages if message.run is not None}
     places = None if messages is None else {message.first_seq for message in messages if message.run is None}
@@ -170,7 +171,7 @@ class _Json:
 class _Screen:
     """Writer for terminals, with each frame below a heading. Control characters are made visible."""
 
-    def __init__(self, output: Output, store: Store) -> None:
+    def __init__(self, output: Output, store: OwnerStore) -> None:
         self._output = output
         self._store = store
         self._exchange: str | None = None
@@ -223,7 +224,7 @@ async def show(
     output: Out,
 ) -> None:
     """Print the messages of a conversation, oldest first."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         if found.deleted_at is not None:
             output.say(f"moot: this conversation is deleted; restore it with: moot chat restore {found.id[:13]}", "yellow")
         if raw:
@@ -236,9 +237,10 @@ async def show(
             return
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
-        newer = await engine.store.translations.converters(found.id)
+        local = isinstance(engine, Engine)
+        newer = await (engine.store.translations.converters(found.id) if local else engine.converters(found.id))
         if first and newer:
-            branch = await engine.store.translations.first(branch)
+            branch = await (engine.store.translations.first(branch) if local else engine.first(found.id, branch))
         branch = await (with_edits if json else for_display)(engine.store, branch)
         live = await live_statuses(engine)
     if call is not None:
@@ -276,7 +278,7 @@ async def tree(
     output: Out,
 ) -> None:
     """Print all messages of a conversation as a tree."""
-    async with opened_at(conversation, output) as (engine, found):
+    async with connected_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
     if json:
         kept = [node for node in nodes if all_ or not node.deleted]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from moot.cli.arguments.signatures import LATEST, Call, Parameter, Plain
 from moot.cli.console.lines import Lines
 from moot.cli.options import NO_FLAGS, NO_SHOW, Files, RunFlags, ShowFlags, is_reference
+from moot.cli.remote.address import remote_url
 from moot.cli.terminal.foreground import split
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
@@ -54,12 +55,17 @@ def start(
     conversation = continue_ if resume is None else resume
     prints = print_ or shown.form() != "text"
     if conversation == CHOOSE:
+        if remote_url():
+            raise UsageError("Choosing a conversation from the list can't use --url.", fix="Specify it: -r ID or -r NUMBER.")
         if prints or prompt or file or flags != NO_FLAGS or not output.attended:
             message = "Choosing a conversation from the list needs a terminal, and no prompt or other options."
             raise UsageError(message, fix="Specify the conversation: -r ID or -r NUMBER.")
         return attribute(_BROWSE)(output, "", "")
     options: dict[str, Any] = {"file": file, "flags": flags, "shown": shown}
-    if prints or not output.attended:
+    if remote_url() and output.attended and not (prompt or file):
+        message = "An interactive conversation can't use --url."
+        raise UsageError(message, fix='Pass a prompt, as in moot --url URL "…". With -c, the next prompt continues the conversation.')
+    if prints or not output.attended or remote_url():
         call = Call(attribute(_RUN), prompt, {**options, "continue_": conversation}, bare=False)
     elif conversation is not None:
         call = Call(attribute(_CONTINUE), (conversation, *prompt), options, bare=False, stays=True)

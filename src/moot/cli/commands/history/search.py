@@ -6,6 +6,7 @@ import shlex
 import shutil
 import textwrap
 import time
+from pathlib import Path
 from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter, Plain
@@ -13,6 +14,7 @@ from moot.cli.console.format import moment
 from moot.cli.console.lines import Lines
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.numbers import keep_numbers
+from moot.cli.remote.address import remote_url
 from moot.config.settings import Settings
 from moot.convert.hits import found_json
 from moot.errors import UsageError
@@ -68,12 +70,16 @@ def search(
     asked = SearchOptions(limit, cursor, conversation, best=best, context=context, seconds=_SCANNING)
     if wait is not None and not meaning:
         raise UsageError("--wait requires --meaning.")
-    page = _with_store("find_by_meaning", settings, words, asked, _READING if wait is None else wait, output) if meaning else None
-    page = page or _find_messages(settings, words, asked)
+    state = settings.home / "state"
+    if remote_url():
+        page, state = attribute("anyio:run")(attribute(f"{_STORE}:find_on_server"), words, asked, meaning, output)
+    else:
+        page = _with_store("find_by_meaning", settings, words, asked, _READING if wait is None else wait, output) if meaning else None
+        page = page or _find_messages(settings, words, asked)
     if json:
         output.json(found_json(page))
         return
-    _print(page, settings, output)
+    _print(page, state, output)
     if not page.hits and page.stopped_at is None:
         output.say("moot: no results" + ("" if meaning or "in:" in words else "; add in:reasoning to search reasoning"))
     if page.done < page.total:
@@ -100,14 +106,14 @@ def _with_store(name: str, settings: Settings, query: str, asked: SearchOptions,
     return found
 
 
-def _print(page: SearchPage, settings: Settings, output: Lines) -> None:
+def _print(page: SearchPage, state: Path, output: Lines) -> None:
     if page.loose:
         output.say("moot: no message has all of these words; showing partial matches by relevance", "yellow")
     width = max(40, shutil.get_terminal_size().columns) if output.stdout_terminal else 0
     for number, hit in enumerate(page.hits, 1):
         _print_hit(number, hit, width, output)
     if page.hits:
-        keep_numbers(settings.home / "state", [hit.conversation for hit in page.hits])
+        keep_numbers(state, [hit.conversation for hit in page.hits])
     if page.ranked is not None:
         output.say(f"moot: ranked the newest {page.ranked:,} matches; use before: for older ones", "dim")
     if page.cut:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from moot.cli.console.lines import Lines, Progress
+from moot.cli.console.output import Output
+from moot.cli.context.engine import connected, find_conversation
 from moot.cli.context.references import find_in
 from moot.config.settings import Settings
+from moot.engine import Engine
 from moot.plugins.registry import attribute
 from moot.store import open_store
 from moot.store.search.matches import SearchOptions
@@ -55,6 +59,20 @@ async def find_messages(settings: Settings, query: str, asked: SearchOptions, di
         return await store.search.search(
             query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best, context=asked.context
         )
+
+
+async def find_on_server(query: str, asked: SearchOptions, meaning: bool, output: Output) -> tuple[SearchPage, Path]:
+    """Search on the command line's server. Also return the folder for list numbers. Raise HostError if the server can't be reached."""
+    async with connected(output) as engine:
+        assert not isinstance(engine, Engine)
+        reference = asked.conversation
+        within = None if reference is None else (await find_conversation(engine, reference, "")).id
+        if meaning:
+            return await engine.search_meaning(query, asked.limit, within), engine.state
+        page = await engine.store.search.search(
+            query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best, context=asked.context
+        )
+        return page, engine.state
 
 
 async def _conversation(store: Store, settings: Settings, asked: SearchOptions, directory: str) -> str | None:
