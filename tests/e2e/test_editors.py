@@ -347,7 +347,7 @@ def test_bad_messages_get_plain_errors(moot: MootProcess) -> None:
     assert found[4]["error"]["message"].startswith("Invalid parameters: cwd: Field required")
 
 
-def test_without_a_model_the_editor_is_told_what_to_do(tmp_path: Path) -> None:
+def test_without_a_model_the_error_says_what_to_do(tmp_path: Path) -> None:
     moot = make(tmp_path, "models: {main: gpt-5@openai}\n")
     initialize = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
     new = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": str(moot.work), "mcpServers": []}})

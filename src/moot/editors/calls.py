@@ -12,8 +12,8 @@ from acp.helpers import text_block, tool_content, tool_diff_content
 from acp.schema import ContentToolCallContent, FileEditToolCallContent, TerminalToolCallContent, ToolCallLocation
 
 from moot.convert.files.edits import Replacement, path_of, replacements_of
-from moot.features.calls import doing, done, known_tool
 from moot.guard.terminal import clean
+from moot.tools.views import doing, done, known_tool
 from moot.types.canonical import Json, JsonObject
 from moot.types.tool import View
 

@@ -30,7 +30,7 @@ _REJECT = "reject"
 
 
 class Permissions:
-    """Asks the person at the editor. The answers are bound to the exact call that was shown."""
+    """Permission requests to the person at the editor. The answers are bound to the exact call that was shown."""
 
     def __init__(self, engine: Engine, client: Client, session: str) -> None:
         self._engine = engine

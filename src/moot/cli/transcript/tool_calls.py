@@ -9,7 +9,7 @@ from moot.cli.terminal.look import Look
 from moot.cli.terminal.text import DIM
 from moot.cli.transcript.sections import Card, Group, LateCard, Note, Piece
 from moot.cli.transcript.tool_cards import Call, Folded, State
-from moot.features.calls import reads
+from moot.tools.views import reads
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import Event

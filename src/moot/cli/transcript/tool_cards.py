@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from moot.cli.terminal.look import Look, tidy, tidy_line
 from moot.cli.terminal.text import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line, expanded, width_of, wrapped, wrapped_hard
 from moot.cli.transcript.diffs import Margin, diff_lines, margin_of
-from moot.features.calls import doing, done, output_text, reads
 from moot.plugins import Registry
+from moot.tools.views import doing, done, output_text, reads
 from moot.types.canonical import Json, dumps
 from moot.types.tool import View
 
