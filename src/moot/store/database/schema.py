@@ -13,7 +13,7 @@ from moot.store.database.connection import APPLICATION_ID, FORGETS_WORDS, Connec
 from moot.store.database.errors import FOREIGN_ERRORS, corrupt_error, translate_error, translated_errors
 from moot.store.database.locks import FileLock, sync_folder
 from moot.store.database.unchanged import read_unchanged
-from moot.store.migrations import Migration, released
+from moot.store.migrations import Migration, newest_schema, released
 
 
 def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None = None) -> None:
@@ -38,7 +38,7 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
         ) from error
     with lock, translated_errors(path):
         if not path.exists():
-            _create(path, steps)
+            _create(path, [newest_schema()] if migrations is None else steps, len(steps))
         elif (version := _checked(path, len(steps))) < len(steps):
             with closing(connect(path, writing=True)) as connection:
                 folder = path.parent / "backups"
@@ -52,7 +52,7 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
                     connection.backup(target)
                 unfinished.rename(copy)
                 sync_folder(folder)
-                _apply(connection, version, steps)
+                _apply(connection, steps[version:], len(steps))
 
 
 def version_of(connection: Connection) -> int:
@@ -92,8 +92,8 @@ def _marks(connection: Connection) -> tuple[int, int]:
     return version_of(connection), int(connection.execute("PRAGMA application_id").fetchone()[0])
 
 
-def _create(path: Path, steps: Sequence[Migration]) -> None:
-    """Create a new database; it appears under its name only once it is complete and durable."""
+def _create(path: Path, steps: Sequence[Migration], version: int) -> None:
+    """Create a new database of that schema version; it appears under its name only once it is complete and durable."""
     orphan = path.with_name(f"{path.name}-wal")
     if orphan.exists():
         raise corrupt_error(path, f"it is missing, but its log {orphan.name!r} still exists")
@@ -102,7 +102,7 @@ def _create(path: Path, steps: Sequence[Migration]) -> None:
         fresh.with_name(f"{fresh.name}{ending}").unlink(missing_ok=True)
     fresh.touch(mode=0o600)
     with closing(connect(fresh, writing=True)) as connection:
-        _apply(connection, 0, steps)
+        _apply(connection, steps, version)
         # the rename moves the file without its log: closing checkpoints it too, but does not report failures
         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             raise StoreError(f"Another program uses {str(fresh)!r}.", fix="Try again.")
@@ -110,20 +110,20 @@ def _create(path: Path, steps: Sequence[Migration]) -> None:
     sync_folder(path.parent)
 
 
-def _apply(connection: Connection, version: int, steps: Sequence[Migration]) -> None:
+def _apply(connection: Connection, steps: Sequence[Migration], version: int) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     # a migration may drop and replace a referenced table, so the references are checked at the end
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in steps[version:]:
+        for step in steps:
             for statement in _statements(step.script):
                 # without it, removed entries stay in the index, unused, until the next purge
                 connection.execute(statement if FORGETS_WORDS else statement.replace(" contentless_delete = 1,", ""))
         if (dangling := connection.execute("PRAGMA foreign_key_check").fetchone()) is not None:
             raise sqlite.IntegrityError(f"a row of {dangling[0]} refers to a missing row of {dangling[2]}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
