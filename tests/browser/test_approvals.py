@@ -125,7 +125,7 @@ def test_a_wider_pattern_can_be_allowed_for_the_conversation(visit: Visitor, ser
     expect(card(page)).to_have_count(0)
     ready(page)
     id = page.url.rpartition("/")[2]
-    assert [grant["match"] for grant in server.call("GET", f"/api/conversations/{id}")["grants"]] == ["git log *"]
+    until(page, lambda: [grant["match"] for grant in server.call("GET", f"/api/conversations/{id}")["grants"]] == ["git log *"])
     say(page, 'call shell {"command": "git log -2"}')
     expect(messages(page).get_by_role("button", name=re.compile("git log -2"))).to_be_visible()
     ready(page)

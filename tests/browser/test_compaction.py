@@ -4,6 +4,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
+from browser.test_conversation import until
 
 
 def test_a_summary_is_shown_at_its_place_edited_and_withdrawn(visit: Visitor, server: Served) -> None:
@@ -22,4 +23,4 @@ def test_a_summary_is_shown_at_its_place_edited_and_withdrawn(visit: Visitor, se
     expect(summary.get_by_text("They asked a question.")).to_be_visible()
     summary.get_by_role("button", name="Withdraw").click()
     expect(summary).to_have_count(0)
-    assert server.call("GET", f"/api/conversations/{conversation}/compactions")["data"] == []
+    until(page, lambda: server.call("GET", f"/api/conversations/{conversation}/compactions")["data"] == [])

@@ -243,7 +243,7 @@ def test_a_steered_prompt_can_be_removed_before_it_is_read(visit: Visitor, serve
     expect(waiting.get_by_text("say I am steered")).to_be_visible()
     waiting.get_by_role("button", name="Remove from queue").click()
     expect(waiting).to_have_count(0)
-    assert server.call("GET", f"/api/conversations/{id}/queue")["steered"] == []
+    until(page, lambda: server.call("GET", f"/api/conversations/{id}/queue")["steered"] == [])
     stop(page)
 
 
@@ -271,7 +271,7 @@ def test_a_run_that_waits_for_approval_can_be_stopped(visit: Visitor, server: Se
     expect(card).to_have_count(0)
     expect(messages(page).get_by_text("Stopped")).to_be_visible()
     expect(page.get_by_role("button", name="Stop (Esc)")).to_have_count(0)
-    assert server.call("GET", f"/api/conversations/{id}")["status"] == "standby"
+    until(page, lambda: server.call("GET", f"/api/conversations/{id}")["status"] == "standby")
 
 
 def test_an_edited_prompt_is_a_sibling_of_the_old_one(visit: Visitor, server: Served) -> None:

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served, served
+from browser.test_conversation import until
 from browser.visits import PHONE, inaccessible
 
 UNCHOSEN = """
@@ -22,7 +23,7 @@ def test_the_first_run_tests_a_model_and_saves_it(visit: Visitor, server: Served
         tab.shot("first-run-desktop-light")
         offer.get_by_role("button", name="Use obedient@mine").click()
         expect(offer).to_have_count(0, timeout=20_000)
-        assert fresh.call("GET", "/api/config")["config"]["models"]["main"] == "obedient@mine"
+        until(tab.page, lambda: fresh.call("GET", "/api/config")["config"]["models"]["main"] == "obedient@mine")
         assert fresh.model.requests(), "it was written down untried"
         tab.context.close()
 

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served, served
+from browser.test_conversation import until
 from browser.visits import PHONE, inaccessible
 
 
@@ -173,7 +174,7 @@ def _select_several(visit: Visitor, server: Served, axe: str) -> None:
     bar.get_by_label("Move to project…").select_option(project["name"])
     undo = page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo")
     expect(undo).to_be_visible()
-    assert [server.call("GET", f"/api/conversations/{id}")["project"] == project["id"] for id in ids] == [True, True, False]
+    until(page, lambda: [server.call("GET", f"/api/conversations/{id}")["project"] == project["id"] for id in ids] == [True, True, False])
     select(*names)
     bar.get_by_role("button", name="Archive").press("Enter")
     expect(page.get_by_text("3 conversations archived")).to_be_visible()
@@ -275,10 +276,10 @@ def test_conversations_are_dragged_to_a_project(visit: Visitor, tmp_path: Path) 
         page.mouse.up()
         expect(targets).to_have_count(0)
         expect(page.get_by_text("1 conversation moved to Kitchen")).to_be_visible()
-        assert places() == [True, False, False]
+        until(page, lambda: places() == [True, False, False])
         page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo").click()
         expect(page.get_by_role("heading", name="Kitchen")).to_have_count(0)
-        assert own.call("GET", f"/api/conversations/{ids[0]}")["project"] == before
+        until(page, lambda: own.call("GET", f"/api/conversations/{ids[0]}")["project"] == before)
 
         entry(page, "Pears").press("x")
         page.get_by_role("checkbox", name="Plums").check()
@@ -318,8 +319,12 @@ def test_a_temporary_conversation_is_not_listed_and_is_deleted_or_kept(visit: Vi
     id = page.url.rpartition("/")[2]
     page.get_by_role("button", name="Close and delete").click()
     expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
-    for shelf in ("", "&deleted=true"):
-        assert id not in [one["client_id"] for one in server.call("GET", f"/api/conversations?limit=200{shelf}")["data"]]
+
+    def kept() -> list[str]:
+        shelves = ("", "&deleted=true")
+        return [one["client_id"] for shelf in shelves for one in server.call("GET", f"/api/conversations?limit=200{shelf}")["data"]]
+
+    until(page, lambda: id not in kept())
 
     ask(f"say another {word}")
     page.get_by_role("button", name="Keep", exact=True).click()

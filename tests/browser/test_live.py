@@ -126,7 +126,7 @@ def test_a_denial_in_the_inbox_changes_nothing(visit: Visitor, server: Served) -
     card.get_by_role("textbox").fill("Not today")
     card.get_by_role("button", name="Deny").click()
     expect(card).to_have_count(0, timeout=10_000)
-    assert server.call("GET", f"/api/conversations/{id}")["status"] != "waiting"
+    until(page, lambda: server.call("GET", f"/api/conversations/{id}")["status"] != "waiting")
     assert not (server.moot.work / name).exists()
 
 

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served, served
+from browser.test_conversation import until
 from browser.visits import PHONE, inaccessible
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
@@ -100,8 +101,8 @@ def test_a_project_is_deleted_by_keyboard_and_its_conversation_moves_to_default(
     expect(page.get_by_role("heading", name="Projects", level=1)).to_be_focused()
     expect(chosen).to_have_value("")
     expect(page.get_by_role("navigation", name="Conversations").locator("a[href^='/c/']")).to_have_count(1)
-    assert [each["name"] for each in own.call("GET", "/api/projects")["data"]] == ["default"]
-    assert own.call("GET", f"/api/conversations/{id}")["project"] == "default"
+    until(page, lambda: [each["name"] for each in own.call("GET", "/api/projects")["data"]] == ["default"])
+    until(page, lambda: own.call("GET", f"/api/conversations/{id}")["project"] == "default")
     assert root.is_dir()
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Visitor
 from browser.moot_server import CONFIG, Served, served
+from browser.test_conversation import until
 from browser.visits import PHONE, inaccessible
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
@@ -48,7 +49,7 @@ def test_a_task_is_added_changed_commented_and_deleted(own: Served, visit: Visit
 
     page.get_by_label("Status of #1").select_option(label="In review")
     expect(page.get_by_role("region", name="In review").get_by_role("listitem")).to_have_count(1)
-    assert own.call("GET", f"{tasks}/1")["status"] == "in_review"
+    until(page, lambda: own.call("GET", f"{tasks}/1")["status"] == "in_review")
 
     page.get_by_role("button", name="Fix the login").focus()
     page.keyboard.press("Enter")
@@ -81,7 +82,7 @@ def test_a_task_is_added_changed_commented_and_deleted(own: Served, visit: Visit
     dialog.get_by_role("button", name="Delete").click()
     dialog.get_by_role("button", name="Yes, delete").click()
     expect(small.page.get_by_text("No tasks")).to_be_visible()
-    assert own.call("GET", tasks)["data"] == []
+    until(small.page, lambda: own.call("GET", tasks)["data"] == [])
 
 
 def test_a_cron_job_is_added_with_a_target_and_removed(own: Served, visit: Visitor, axe: str) -> None:
@@ -107,4 +108,4 @@ def test_a_cron_job_is_added_with_a_target_and_removed(own: Served, visit: Visit
     row.get_by_role("button", name="Remove standup").click()
     page.get_by_role("button", name="Yes, remove").click()
     expect(page.get_by_text("No cron jobs")).to_be_visible()
-    assert own.call("GET", "/api/cron")["data"] == []
+    until(page, lambda: own.call("GET", "/api/cron")["data"] == [])

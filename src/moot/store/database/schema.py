@@ -132,7 +132,7 @@ def _apply(connection: Connection, steps: Sequence[Migration], version: int) -> 
         if (dangling := connection.execute("PRAGMA foreign_key_check").fetchone()) is not None:
             raise sqlite.IntegrityError(f"a row of {dangling[0]} refers to a missing row of {dangling[2]}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA user_version = {int(version)}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
