@@ -484,7 +484,7 @@ export const english = {
     recording: 'Recording',
     transcribing: 'Transcribing',
     silence: 'The recording contains no speech.',
-    denied: 'This page may not use the microphone. Allow it in the browser’s settings for this page.',
+    denied: 'This page isn’t allowed to use the microphone. Allow it in the browser’s settings for this page.',
     noMicrophone: 'No microphone found. Connect one and try again.',
     insecure: 'The browser allows the microphone only on localhost and over HTTPS.',
   },
