@@ -14,7 +14,7 @@ MootError                      base class
 └── StoreError                 the database operation failed                                               exit 1
     ├── StoreFull              the disk is full; the failed commit was rolled back                         exit 1
     ├── StoreCorrupt           the database file is corrupt                                                exit 1
-    ├── StoreTooNew            the database was written by a newer moot and is not modified                exit 2
+    ├── StoreTooNew            the database was written by a newer version and is not modified             exit 2
     └── FenceLost              another process has taken over the run                                      exit 7
 """
 

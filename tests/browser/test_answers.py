@@ -55,7 +55,7 @@ def test_an_answer_says_what_it_waits_for(visit: Visitor, server: Served, axe: s
     limited = server.say("too often", model="scripted@told", wait=False)
     tab = visit(f"/c/{limited}", viewport=PHONE)
     page = tab.page
-    words = "Rate limited, next try in "
+    words = "Rate limited, retrying in "
     for _ in range(2):
         expect(messages(page).get_by_text(words)).to_be_visible()
         begun = seconds_of(page, words)

@@ -61,7 +61,7 @@ PARTS: list[dict[str, Any]] = [
 
 
 def document() -> str:
-    """A conversation in the format `json` with all of it on the shown branch, on another branch and in a sub-agent's conversation."""
+    """A conversation in the format `json` with all of it on the current branch, on another branch and in a sub-agent's conversation."""
     facts = {"model": EVIL, "provider": EVIL, "steps": [{"step": 0, "model": EVIL, "usage": {"input": 1, "output": 1}}]}
 
     def message(id: str, parent: str | None, role: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_an_imported_file_has_a_report_that_opens_its_conversations(visit: Visit
     page.keyboard.press("Escape")
     tab.go("/settings/import")
     upload(page, "talk.md", TALK.format(title=title))
-    expect(report).to_contain_text("Already up to date")
+    expect(report).to_contain_text("Up to date")
     upload(page, "talk.bin", "\x00 nothing that anybody knows")
     expect(report).to_contain_text("No format recognizes")
     assert inaccessible(page, axe) == []

@@ -227,7 +227,7 @@ def test_conversations_are_pinned_tagged_and_filtered_by_tag(visit: Visitor, tmp
         bar = page.get_by_role("toolbar", name="Selected conversations")
         tab.shot("list-tags-bar")
         bar.get_by_role("button", name="Tags…").click()
-        dialog = page.get_by_role("dialog", name="Tags of 2 conversations")
+        dialog = page.get_by_role("dialog", name="Tags for 2 conversations")
         fruit = dialog.get_by_role("checkbox", name="fruit")
         assert fruit.evaluate("box => box.indeterminate")
         fruit.check()

@@ -82,10 +82,10 @@ def test_a_device_is_turned_on_changed_tested_and_removed(visit: Visitor, server
     (device,) = server.call("GET", "/api/push/devices")["data"]
     assert (device["service"], device["details"], len(device["events"])) == ("push.invalid", False, 3)
     assert device["name"] == "Chrome on Linux"
-    page.get_by_role("checkbox", name="Show what is asked or answered").check()
-    expect(page.get_by_role("checkbox", name="Show what is asked or answered")).to_be_checked()
-    page.get_by_role("checkbox", name="Also when a run ends without an error").uncheck()
-    expect(page.get_by_role("checkbox", name="Also when a run ends without an error")).not_to_be_checked()
+    page.get_by_role("checkbox", name="Show questions and answers").check()
+    expect(page.get_by_role("checkbox", name="Show questions and answers")).to_be_checked()
+    page.get_by_role("checkbox", name="Also when a run ends successfully").uncheck()
+    expect(page.get_by_role("checkbox", name="Also when a run ends successfully")).not_to_be_checked()
     until(page, lambda: server.call("GET", "/api/push/devices")["data"][0]["events"] == ["run.failed", "approval.asked"])
     (changed,) = server.call("GET", "/api/push/devices")["data"]
     assert (changed["id"], changed["details"]) == (device["id"], True)

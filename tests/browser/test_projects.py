@@ -114,10 +114,10 @@ def test_the_settings_of_a_conversation_are_shown_and_changed(visit: Visitor, se
     page.get_by_role("menuitem", name="Settings…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("Reasoning effort")).to_have_value("high")
-    expect(dialog.get_by_label("Tools to offer")).to_have_value("read_file")
+    expect(dialog.get_by_label("Available tools")).to_have_value("read_file")
     dialog.get_by_label("Permission mode").select_option("Plan")
     dialog.get_by_label("Reasoning effort").select_option("Not set")
-    dialog.get_by_label("Tools to offer").fill("read_file\nshell")
+    dialog.get_by_label("Available tools").fill("read_file\nshell")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_have_count(0)
     settings = server.call("GET", f"/api/conversations/{id}")["settings"]

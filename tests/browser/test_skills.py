@@ -54,7 +54,7 @@ def test_a_skill_is_added_after_it_was_shown_and_then_enabled(own: Served, visit
     page.get_by_label("Filter by name, description or tag").fill("")
     page.get_by_label("Category", exact=True).select_option("git")
     page.get_by_label("Tag", exact=True).select_option("publish")
-    entry.get_by_label("Use of release").select_option("Include in every prompt")
+    entry.get_by_label("When to use release").select_option("Include in every prompt")
     expect(entry.get_by_text("in the prompt", exact=True)).to_be_visible()
 
     entry.get_by_role("button", name="Show release").click()

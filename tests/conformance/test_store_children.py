@@ -89,7 +89,7 @@ async def test_children_of_earlier_runs_count_while_they_are_at_work(store: Stor
 async def test_interrupted_children_do_not_count_for_their_user(store: Store) -> None:
     top = await store.records.submit(prompt())
     dead, waiting = [await store.records.submit(task(top, children=(0, 2), owner=owner)) for owner in ("other", "me")]
-    with pytest.raises(LimitReached, match="2 sub-agents are already at work"):
+    with pytest.raises(LimitReached, match="2 sub-agents are already running"):
         await store.records.submit(task(top, children=(0, 2)))
     await park(store, waiting)
     await store.records.interrupt(dead.run.id, owner="other", fence=1)

@@ -58,7 +58,7 @@ async def test_an_agent_that_closes_its_stdout_has_ended(tmp_path: Path) -> None
 
 async def test_an_agent_that_never_answers_times_out(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"begin": [{"sleep": 60}], "deaf": True, "prompt": []}, patience=0.3) as on:
-        assert "No answer to initialize within 0.3 s" in failure(await on.run())
+        assert "No response to initialize within 0.3 s" in failure(await on.run())
 
 
 async def test_an_agent_that_hangs_in_its_answer_is_cancelled_soon(tmp_path: Path) -> None:

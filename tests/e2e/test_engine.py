@@ -242,7 +242,7 @@ def steering(text: str) -> InboxItem:
 
 
 async def spoken(on: Any, conversation: str) -> list[str]:
-    """Return the texts of the users' messages on the shown branch."""
+    """Return the texts of the users' messages on the current branch."""
     return [text_of(message.parts) for message in await on.engine.store.conversations.branch(conversation) if message.role == "user"]
 
 

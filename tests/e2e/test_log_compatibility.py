@@ -1,4 +1,4 @@
-"""Unexpected log content: kinds and fields of a newer moot, damaged bytes, a journal with gaps."""
+"""Unexpected log content: kinds and fields of a newer version of moot, damaged bytes, a journal with gaps."""
 
 from __future__ import annotations
 

@@ -246,7 +246,9 @@ def test_a_home_of_an_older_version_is_upgraded_only_if_it_can_be_written(moot: 
     finally:
         (moot.home / "data").chmod(0o755)
     assert (ended.returncode, ended.stdout) == (1, b"")
-    assert b"older moot (schema 1)" in ended.stderr and b"read-only" in ended.stderr and b"Make MOOT_HOME writable" in ended.stderr
+    assert (
+        b"older version of moot (schema 1)" in ended.stderr and b"read-only" in ended.stderr and b"Make MOOT_HOME writable" in ended.stderr
+    )
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -287,7 +289,7 @@ def test_a_broken_or_newer_database_is_reported_and_left_unchanged(moot: MootPro
     connection.close()
     newer = database.read_bytes()
     ended = moot.run("run", "--no-tools", "hi")
-    assert (ended.returncode, b"newer moot" in ended.stderr, b"Upgrade moot" in ended.stderr) == (2, True, True)
+    assert (ended.returncode, b"newer version of moot" in ended.stderr, b"Upgrade moot" in ended.stderr) == (2, True, True)
     assert database.read_bytes() == newer
 
 

@@ -178,7 +178,7 @@ async def test_a_web_page_is_fetched_once_and_stored_in_the_prompt(stage: Any) -
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("{address}/gone", "answered with status 404"),
+        ("{address}/gone", "responded with status 404"),
         ("{address}/data", "can't be shown as text"),
         ("http://10.0.0.1/", "not on the public network"),
         ("http://169.254.169.254/latest", "not on the public network"),

@@ -109,7 +109,7 @@ async def test_prompts_are_undone_one_by_one_and_their_messages_shown_again(stag
         assert second.text == "Second" and second.messages == 2 and (directory / "a").read_text() == "1\n"
         await undo.undo()
         assert not (directory / "a").exists() and await on.engine.store.conversations.branch(run.conversation) == []
-        with pytest.raises(UsageError, match="shown branch has no prompt"):
+        with pytest.raises(UsageError, match="current branch has no prompt"):
             await undo.undo()
         await undo.redo()
         assert (directory / "a").read_text() == "1\n"
@@ -381,7 +381,7 @@ async def test_rewind_goes_back_to_an_earlier_prompt_with_or_without_the_files(s
         assert tree_of(directory) == before, "files that were undone before stay undone"
         await rewind.run(context, "1 talk")
         assert tree_of(directory) == before and await on.engine.store.conversations.branch(run.conversation) == []
-        with pytest.raises(UsageError, match="not on the shown branch"):
+        with pytest.raises(UsageError, match="not on the current branch"):
             await rewind.run(context, "3 talk")
         await redo.run(context, "")
         for wrong in ("2 talk", "3 everything"):

@@ -97,7 +97,7 @@ async def errors(options: Options) -> AsyncGenerator[None]:
         yield
     except discord.LoginFailure as error:
         message = "Discord refused the token of channels.discord."
-        raise ConfigError(message, fix="Copy the bot's token from https://discord.com/developers/applications again.") from error
+        raise ConfigError(message, fix="Copy the bot's token again from https://discord.com/developers/applications.") from error
     except (discord.ConnectionClosed, discord.GatewayNotFound, *FAILURES) as error:
         raise MootError(f"The connection to Discord failed: {error}") from error
 

@@ -92,9 +92,9 @@ class RunFlags:
             help="Tools to offer to the model, separated by commas. Without a value, all tools are offered.",
         ),
     ] = None
-    no_tools: Annotated[bool, Parameter(help="Offer no tools to the model.")] = False
+    no_tools: Annotated[bool, Parameter(help="Don't offer any tools to the model.")] = False
     effort: Annotated[Effort | None, Parameter(metavar="LEVEL", help="Reasoning effort.")] = None
-    detail: Annotated[Detail | None, Parameter(metavar="LEVEL", help="Detail in which the model sees attached images.")] = None
+    detail: Annotated[Detail | None, Parameter(metavar="LEVEL", help="Level of detail in which the model sees attached images.")] = None
     mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode: which tool calls run without approval.")] = None
     on_busy: Annotated[
         OnBusy,

@@ -65,7 +65,9 @@ async def _find(context: CommandContext, reference: str) -> Conversation:
         return await conversations.get(reference)
     listed = (await conversations.list(limit=min(int(reference), _LISTED))).items
     if len(listed) < int(reference):
-        raise NotFound(f"Conversation number {reference} not found; the list ends with {len(listed)}.", fix="/continue lists them.")
+        raise NotFound(
+            f"Conversation number {reference} not found: the list has {len(listed)} conversations.", fix="Use /continue to list them."
+        )
     return listed[int(reference) - 1]
 
 

@@ -104,7 +104,7 @@ async def _diff(repository: Git, status: GitStatus, path: str) -> str:
     if parts or not words:
         return "\n".join(parts) or "There are no changes in tracked files."
     if not await repository.contains(words[0]):
-        raise UsageError(f"{words[0]!r} is neither a file nor a folder of the project.", fix="/git lists the changed files.")
+        raise UsageError(f"{words[0]!r} is neither a file nor a folder in the project.", fix="Use /git to list the changed files.")
     if any(_covers(file.path, words[0]) for file in status.untracked):
         return f"{words[0]} is not tracked, so there is no diff. To track it, use /git stage {shlex.quote(words[0])}."
     return f"There are no changes in tracked files of {words[0]}."

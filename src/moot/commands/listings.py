@@ -90,9 +90,9 @@ class McpCommand(BaseCommand):
         verb, _, name = argument.partition(" ")
         if argument:
             if verb not in ("enable", "disable") or not name.strip():
-                raise UsageError(f"Cannot understand {argument!r}.", fix="Use /mcp, /mcp enable NAME or /mcp disable NAME.")
+                raise UsageError(f"Invalid argument {argument!r}.", fix="Use /mcp, /mcp enable NAME or /mcp disable NAME.")
             if (name := name.strip()) not in settings.mcp:
-                raise NotFound(f"MCP server {name!r} not found.{hint(name, list(settings.mcp))}", fix="/mcp lists them.")
+                raise NotFound(f"MCP server {name!r} not found.{hint(name, list(settings.mcp))}", fix="Use /mcp to list the servers.")
             check_configured(settings.mcp[name])
             await anyio.to_thread.run_sync(set_value, settings.home / FILE, f"mcp.{name}.enabled", verb == "enable", os.environ)
             return [Notice(f"MCP server {name} {verb}d.", "dim")]
@@ -120,7 +120,7 @@ class TasksCommand(BaseCommand):
             task = await context.store.tasks.create(Task(new_id(), project, title=title.strip()), Author(context.owner))
             return [Notice(f"Added task #{task.number}: {task.title}", "dim")]
         if argument:
-            raise UsageError(f"Cannot understand {argument!r}.", fix="Use /tasks or /tasks add TITLE.")
+            raise UsageError(f"Invalid argument {argument!r}.", fix="Use /tasks or /tasks add TITLE.")
         page = await context.store.tasks.list(project, TaskFilter(("backlog", "in_progress", "blocked", "in_review")), limit=_LISTED)
         lines = [f"#{task.number}  {task.status:<12}{task.title}" for task in page.items]
         return [Notice(spelled_out("\n".join(lines)) or "There are no open tasks. Add one with /tasks add TITLE.")]
@@ -142,7 +142,7 @@ class CronCommand(BaseCommand):
             views = await job_views(jobs)
             return [Notice(spelled_out("\n".join(map(_job_line, views))) or "There are no cron jobs. Add one with: moot cron add")]
         if not name.strip() or verb not in ("run", "pause", "resume"):
-            raise UsageError(f"Cannot understand {argument!r}.", fix="Use /cron, or /cron run, pause or resume NAME.")
+            raise UsageError(f"Invalid argument {argument!r}.", fix="Use /cron, or /cron run, pause or resume NAME.")
         state = await jobs.get(name.strip())
         if verb == "run":
             record = await context.engine.cron.run_now(state, shown=True)

@@ -32,7 +32,7 @@ class EditCommand(BaseCommand):
         nodes = await context.store.tree.nodes(conversation.id)
         node = node_numbered(nodes, choices[0].value if argument == "last" else argument)
         if node.role != "user":
-            raise UsageError(f"Message {node.no} was not written by you.", fix="/edit lists your messages.")
+            raise UsageError(f"You did not write message {node.no}.", fix="Use /edit to list your messages.")
         message = await context.store.conversations.message(node.id)
         return [Compose(typed_text(message.parts), edits=message.id)]
 
@@ -66,7 +66,7 @@ class TreeCommand(BaseCommand):
 
 
 async def own_prompts(context: CommandContext) -> Sequence[Choice]:
-    """Return the user's prompts on the shown branch, newest first. The value of a choice is the number of the message."""
+    """Return the user's prompts on the current branch, newest first. The value of a choice is the number of the message."""
     if context.conversation is None:
         return ()
     nodes = await context.store.tree.nodes(context.conversation)
@@ -78,7 +78,7 @@ def node_numbered(nodes: Sequence[Node], number: str) -> Node:
     """Return the message with this number. Raise NotFound if there is none, or if it is deleted."""
     found = next((node for node in nodes if str(node.no) == number and not node.deleted), None)
     if found is None:
-        raise NotFound(f"Message {number!r} not found.", fix="/tree lists all messages.")
+        raise NotFound(f"Message {number!r} not found.", fix="Use /tree to list all messages.")
     return found
 
 

@@ -130,7 +130,7 @@ async def _chosen(context: CommandContext, names: Sequence[str]) -> Json:
     known = {skill.name: skill for skill in await _skills(context)}
     for name in names:
         if name not in known:
-            raise UsageError(f"Skill {name!r} not found.{hint(name, list(known))}", fix="/skill lists them.")
+            raise UsageError(f"Skill {name!r} not found.{hint(name, list(known))}", fix="Use /skill to list the skills.")
         if not known[name].is_usable:
             raise UsageError(f"The skill {name!r} is {known[name].status}. {known[name].problem}".strip(), fix=f"moot skills show {name}")
     return list[Json](names)

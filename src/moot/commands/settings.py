@@ -261,7 +261,7 @@ class ToolsCommand(BaseCommand):
             settings = context.engine.settings
             unknown = next((name for name in names if not is_tool(name, settings)), None)
             if unknown is not None:
-                raise UsageError(unknown_tool(unknown, settings), fix="/tools lists them.")
+                raise UsageError(unknown_tool(unknown, settings), fix="Use /tools to list the tools.")
             context.overrides.tools = names
         if names:
             chosen = context.overrides.tools

@@ -238,7 +238,7 @@ class Loader:
         # an editor or a synchronization tool may be writing it; without it, deny rules would not apply
         problem = "is empty" if self._file.exists() else "no longer exists"
         return ConfigError(
-            f"The file {problem}, so the last valid configuration stays in use.",
+            f"The file {problem}, so the last valid configuration remains in use.",
             file=str(self._file),
             fix="Restore the file, or restart moot to run without it.",
         )

@@ -142,7 +142,7 @@ def check_project(before: Path | None, home: Path) -> None:
         return
     problem = "has changed since it was trusted" if before.exists() else "no longer exists"
     raise ConfigError(
-        f"The project's file {problem}, so the last valid configuration stays in use.",
+        f"The project's file {problem}, so the last valid configuration remains in use.",
         file=str(before),
         fix=f"Review the file, then run 'moot trust {before.parent.parent}', or restart moot to run without it.",
     )

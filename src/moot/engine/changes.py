@@ -59,7 +59,7 @@ class Changes:
 
 
 async def changes_of(runtime: Runtime, conversation: Conversation, message: str | None = None) -> Changes:
-    """Return the files changed by the run that wrote a message, or by all runs of the shown branch."""
+    """Return the files changed by the run that wrote a message, or by all runs of the current branch."""
     if message is not None:
         run = (await runtime.store.conversations.message(message, conversation=conversation.id)).run
         runs = [run] if run is not None else []

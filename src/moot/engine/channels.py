@@ -131,7 +131,7 @@ async def post(settings: Settings, target: str, report: JobReport) -> None:
         raise UsageError(f"The channel {name!r} is turned off.")
     channel = channel_of(name, configured)
     if not isinstance(channel, HasPost):
-        raise UsageError(f"The channel {name!r} can't send the answers of jobs.")
+        raise UsageError(f"The channel {name!r} can't deliver answers of cron jobs.")
     await channel.post(own_settings(configured), place, report.text, id=report.run)
 
 

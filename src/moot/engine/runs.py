@@ -227,7 +227,7 @@ class LocalRuns:
             closing = found.status in TERMINAL and run in self._scopes  # its task in this process has not ended
             if found.status not in ("queued", "running") and not closing and not await self._goes_on(found):
                 return found
-            # a run of an outside agent, or with MCP servers, can wait for a person while its task continues, without a notification
+            # a run of an external agent, or with MCP servers, can wait for a person while its task continues, without a notification
             polls = found.agent_type != "moot" or bool(self._runtime.settings.mcp)
             with anyio.move_on_after(_POLL_SECONDS if polls or run not in self._scopes else None):
                 await changed.wait()

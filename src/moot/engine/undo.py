@@ -146,7 +146,7 @@ class Undo:
     async def undo(self, part: UndoPart = "both", *, back_to: str = "", overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
         """Undo the last prompt; with `dry_run`, only return what would happen.
 
-        `back_to` is the id of an earlier prompt of the shown branch: it and everything that followed it are undone at once. With
+        `back_to` is the id of an earlier prompt of the current branch: it and everything that followed it are undone at once. With
         `overwrite`, files that were changed since the prompt are replaced too. Redo restores them.
         """
         nodes = await self._nodes()
@@ -187,7 +187,7 @@ class Undo:
         shown = [node for node in reversed(nodes) if node.shown and node.role == "user" and not node.deleted]
         if part != "files":
             if not shown:
-                raise UsageError("There is nothing to undo: the shown branch has no prompt.")
+                raise UsageError("There is nothing to undo: the current branch has no prompt.")
             prompt = shown[0].id
         else:
             hidden = [one.prompt for one in reversed(undone) if one.talk]
@@ -206,7 +206,7 @@ class Undo:
     async def _earlier_prompt(self, nodes: Sequence[Node], prompt: str, part: UndoPart) -> _Target:
         node = next((node for node in nodes if node.id == prompt and node.shown and node.role == "user" and not node.deleted), None)
         if node is None:
-            raise UsageError("That prompt is not on the shown branch.", fix="/rewind lists the prompts.")
+            raise UsageError("That prompt is not on the current branch.", fix="Use /rewind to list the prompts.")
         below = {prompt}
         for one in nodes:  # parents come before their children
             if one.parent in below:

@@ -258,7 +258,7 @@ async def _git(directory: str, *words: str, codes: Sequence[int] = (0,)) -> str:
     try:
         ended = await output(["git", *options, *words], cwd=Path(directory), env=env, timeout=_SECONDS, limit=_DIFF_BYTES)
     except Refused as error:
-        raise Refused("git could not be started, and worktrees need it.", fix="Install git.") from error
+        raise Refused("Worktrees require git, but git could not be started.", fix="Install git.") from error
     if ended.code not in codes:
         reason = ended.stderr.decode("utf-8", "replace").strip() or "it did not finish, or printed too much"
         raise Refused(f"git {' '.join(word for word in words if '=' not in word and word != '-c')} failed: {reason}")

@@ -120,7 +120,7 @@ class DocumentReader:
         if found.mechanism is None:
             if settings.sandbox.required:
                 raise Refused(
-                    "Reading the document needs a sandbox, but no sandbox works on this machine.",
+                    "Reading the document requires a sandbox, but none is available on this machine.",
                     fix="Install bubblewrap, or unset sandbox.required.",
                 )
             return None

@@ -399,7 +399,7 @@ def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) 
         advice = f"Sign in with 'moot mcp login {server.name}', or check mcp.{server.name}.headers."
         return ProviderError(f"{where} refused access ({status}).", kind="auth", fix=advice)
     if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == mcp_types.REQUEST_TIMEOUT):
-        return ProviderError(f"{where} did not answer in time.", kind="timeout")
+        return ProviderError(f"{where} did not respond in time.", kind="timeout")
     if isinstance(error, MCPError) and error.code != mcp_types.CONNECTION_CLOSED:
         return _reported(server, error, " ".join(complaint) if server.url else "")
     if isinstance(error, ValidationError):
@@ -413,8 +413,8 @@ def _reported(server: McpServer, error: MCPError, complaint: str) -> ProviderErr
     where, reason = f"The MCP server {server.name!r}", f" ({complaint})" if complaint else ""
     advice = f"Check that mcp.{server.name}.url is the address of an MCP server."
     if _PACKED in error.message:
-        return ProviderError(f"{where} sent something unexpected. {_PACKED}", kind="protocol")
+        return ProviderError(f"{where} sent an unexpected response. {_PACKED}", kind="protocol")
     if "content type" in complaint or error.code == mcp_types.PARSE_ERROR:
-        return ProviderError(f"{where} did not answer with a valid protocol message{reason}.", kind="protocol", fix=advice)
+        return ProviderError(f"{where} did not respond with a valid protocol message{reason}.", kind="protocol", fix=advice)
     fix = advice if complaint in ("HTTP 404", "HTTP 405") or complaint.startswith("HTTP 3") else ""
     return ProviderError(f"{where} reports an error{reason}: {clean(error.message)[:_ERROR]}", kind="protocol", fix=fix)

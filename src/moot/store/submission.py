@@ -302,7 +302,7 @@ def _check_children(transaction: Transaction, submission: Submission) -> None:
         raise LimitReached(f"This run has already started {started} sub-agents, the maximum.", fix="See limits.subagents_per_run.")
     count = transaction.row(_CHILDREN_AT_WORK, (run.user,))[0]
     if per_user and count >= per_user:
-        raise LimitReached(f"{count} sub-agents are already at work, the maximum for a user.", fix="See limits.subagents_per_user.")
+        raise LimitReached(f"{count} sub-agents are already running, the maximum for a user.", fix="See limits.subagents_per_user.")
 
 
 def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:

@@ -55,7 +55,7 @@ class BaseTool:
     examples: tuple[JsonObject, ...] = ()
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Carry out a call. An error becomes a failed output, unless the run can't continue."""
+        """Run a call. An error becomes a failed output, unless the run can't continue."""
         try:
             return await self.call(arguments, context)
         except (FenceLost, StoreFull):
@@ -64,7 +64,7 @@ class BaseTool:
             return ToolOutput(error_text(error), error=True)
 
     async def call(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Carry out a call. Tools implement this method; it may raise MootError and OSError."""
+        """Run a call. Tools implement this method; it may raise MootError and OSError."""
         raise NotImplementedError
 
     def doing(self, arguments: Any) -> View:

@@ -72,7 +72,7 @@ class FileChange(NamedTuple):
     """True if someone else changed the file in between."""
 
     def followed_by(self, later: FileChange) -> FileChange:
-        """Return this change and a later one to the same file as a single change."""
+        """Merge this change with a later change to the same file, and return the result."""
         return later._replace(before=self.before, mixed=self.mixed or later.mixed or self.after not in (None, later.before))
 
 

@@ -380,7 +380,7 @@ class Conversations(Protocol):
     async def branch(
         self, id: str, *, head: str | None = None, limit: int | None = None, first: bool = False, after: str | None = None
     ) -> list[Message]:
-        """Return the last `limit` messages of the shown branch, or of the one ending with `head`, oldest first.
+        """Return the last `limit` messages of the current branch, or of the one ending with `head`, oldest first.
 
         With `first`, return the first `limit` messages, or those that follow the message `after`. Raise NotFound if `after` isn't on the
         branch. A message that is still being written includes its latest events.

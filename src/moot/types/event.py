@@ -29,7 +29,7 @@ class Event(NamedTuple):
     """One entry of the log. A tuple, because an event is created for every frame, and creating a dataclass takes three times as long."""
 
     kind: EventKind | str
-    """One of `EventKind`. An unknown string comes from a newer moot: such an event is kept, passed on and skipped in folds."""
+    """One of `EventKind`. An unknown string comes from a newer version of moot: such an event is kept, passed on and skipped in folds."""
     chunks: tuple[Chunk, ...] = ()
     raw: Raw | None = None
     run: str | None = None

@@ -113,7 +113,7 @@ class ImportedFacts:
     """Counts of the entries since the previous facts. All counts are added up."""
     title: str = ""
     head: str | None = None
-    """The `source_id` of the last message of the shown branch; None = the last message in the source."""
+    """The `source_id` of the last message of the current branch; None = the last message in the source."""
     directory: str = ""
     agent: str = ""
     model: str = ""
@@ -194,9 +194,9 @@ class ExportedConversation:
 
     conversation: Conversation
     messages: tuple[Message, ...]
-    """The shown branch, oldest first. File parts carry `data:` or http(s) URLs: blobs are already resolved."""
+    """The current branch, oldest first. File parts carry `data:` or http(s) URLs: blobs are already resolved."""
     others: tuple[Message, ...] = ()
-    """Messages in other branches, each parent before its children; empty if only the shown branch is exported."""
+    """Messages in other branches, each parent before its children; empty if only the current branch is exported."""
     children: tuple[ExportedConversation, ...] = ()
     """The conversations of its sub-agents; `parent_tool_call` names the call that started each one."""
 

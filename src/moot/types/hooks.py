@@ -171,9 +171,9 @@ def hook_of(part: JsonObject) -> str:
 
 
 def hook_label(part: JsonObject) -> str:
-    """Return the origin of a call, for display: `before_run hook`, `line of /explain`; empty for calls by models."""
+    """Return the origin of a call, for display: `before_run hook`, `from /explain`; empty for calls by models."""
     command, hook = _ours(part).get(_COMMAND), hook_of(part)
-    return f"line of /{command}" if command else f"{hook} hook" if hook else ""
+    return f"from /{command}" if command else f"{hook} hook" if hook else ""
 
 
 def _ours(part: JsonObject) -> JsonObject:

@@ -242,8 +242,8 @@ class Imports(Protocol):
         """Add the entries that are not known yet, in one short transaction. A parent must be in this batch before its children, or stored.
 
         A message that has changed becomes a sibling of its former version, and the messages below it are stored again below the sibling.
-        The shown branch moves to the new messages as long as only imports have moved it before. With `compare`, known messages are compared
-        too. Use it if they were read by another version of the format.
+        The current branch moves to the new messages as long as only imports have moved it before. With `compare`, known messages are
+        compared too. Use it if they were read by another version of the format.
         """
         ...
 

@@ -86,7 +86,7 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """True if the run is waiting inside an outside agent's process and therefore keeps its owner."""
+        """True if the run is waiting inside an external agent's process and therefore keeps its owner."""
         return self.status == "waiting" and self.owner is not None
 
 
@@ -109,7 +109,7 @@ class Prompt:
     answers: str | None = None
     """Without `parts`: the message to answer instead of the last one. The id of an answer stands for the message that it answers."""
     parent: str | None = None
-    """Parent of the new message; None = the end of the shown branch."""
+    """Parent of the new message; None = the end of the current branch."""
     directory: str = ""
     project: str = ""
     """Project id for a new conversation; empty = the project whose root contains the directory."""

@@ -48,7 +48,7 @@ def copy_key(conversation: str, message: str, last_seq: int) -> str:
 
 
 class Tree(Protocol):
-    """The message tree. Each change is one durable transaction. Methods change the shown branch only if their docs say so."""
+    """The message tree. Each change is one durable transaction. Methods change the current branch only if their docs say so."""
 
     async def nodes(self, conversation: str) -> list[Node]:
         """Return all messages, including deleted ones, in storage order. Raise NotFound if there is no such conversation."""
@@ -77,7 +77,7 @@ class Tree(Protocol):
         ...
 
     async def fork(self, conversation: str, *, message: str | None = None, title: str = "", id: str = "") -> Conversation:
-        """Create a conversation with copies, under new ids, of the branch that ends with `message` (None = the shown branch).
+        """Create a conversation with copies, under new ids, of the branch that ends with `message` (None = the current branch).
 
         Each copied message names its source in `metadata.source`: `{conversation, message, first_seq, last_seq}`. A message still being
         written is copied in its current state. An empty title = the source's title, marked as a fork; an empty id = a new one. Raise
@@ -86,7 +86,7 @@ class Tree(Protocol):
         ...
 
     async def continuation(self, conversation: str, *, message: str | None = None) -> Continuation:
-        """Return where to continue the branch that ends with `message` (None = the shown branch): in the conversation itself, or, if it
+        """Return where to continue the branch that ends with `message` (None = the current branch): in the conversation itself, or, if it
         follows a source that other programs write, in a linked copy.
 
         The copy is a fork with the key `copy_key`. The copy is created if needed, and reused as long as the source has not continued from
@@ -102,7 +102,7 @@ class Tree(Protocol):
         ...
 
     async def rewind(self, conversation: str, head: str | None, *, expect: str | None) -> Conversation:
-        """End the shown branch at `head`; None = show no messages. Raise NotFound, or Busy if the branch doesn't end with `expect`, or if
+        """End the current branch at `head`; None = show no messages. Raise NotFound, or Busy if the branch doesn't end with `expect`, or if
         a run of the conversation has not ended.
         """
         ...

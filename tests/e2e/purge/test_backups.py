@@ -162,7 +162,7 @@ async def test_a_backup_of_an_older_moot_is_migrated_and_one_of_a_newer_is_refus
     of_then.parent.mkdir(parents=True)
     of_then.write_bytes(gzip.decompress((SCHEMAS / f"{OLDER}.db.gz").read_bytes()))
     older = write(of_then, disk / "older", 1, secrets=False, tell=lambda _: None)
-    with pytest.raises(StoreTooNew, match="newer moot"):
+    with pytest.raises(StoreTooNew, match="newer version of moot"):
         restore(Path(newer.path), tmp_path / "new")
     assert not (tmp_path / "new").exists()
     restore(Path(older.path), tmp_path / "new")

@@ -1,4 +1,4 @@
-"""Backups of strangers or of a newer moot, and unwritable places: a clear error, and nothing half-written."""
+"""Backups of strangers or of a newer version of moot, and unwritable places: a clear error, and nothing half-written."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_conflicting_member_names_are_reported(tmp_path: Path) -> None:
 async def test_a_backup_of_a_newer_moot_is_recognized(tmp_path: Path) -> None:
     newer = json.dumps({"moot_backup": 2, "files": {}}).encode()
     backup = packed(tmp_path / "newer", member("vectors/0001.bin"), member("more", b"", type=tarfile.SYMTYPE, linkname="x"), manifest=newer)
-    with pytest.raises(UsageError, match="written by a newer moot"):
+    with pytest.raises(UsageError, match="written by a newer version of moot"):
         restore(backup, tmp_path / "new")
     assert there(tmp_path) == ["newer"]
 

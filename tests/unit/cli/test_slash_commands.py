@@ -106,7 +106,7 @@ def test_a_shell_line_is_shown_as_a_line_of_its_command(moot: Moot, home: Path) 
     (home / "commands").mkdir(exist_ok=True)
     (home / "commands/look.md").write_text("Look at !`echo heron`")
     ended = moot("commands", "run", "look", "-m", "demo", "--mode", "auto")
-    assert "shell (line of /look)" in ended.err and "shell (line of /look)" in moot("chat", "show", "1").out
+    assert "shell (from /look)" in ended.err and "shell (from /look)" in moot("chat", "show", "1").out
 
 
 def test_a_workflow_is_shown_with_its_steps(moot: Moot, home: Path) -> None:
@@ -160,7 +160,7 @@ def test_git_shows_stages_and_commits_changes(moot: Moot, tmp_path: Path) -> Non
         (("stage", "../x"), "not a path in the project's folder"),
         (("stage", "missing"), "git add failed"),
         (("stauge", "."), "Did you mean 'stage'?"),
-        (("diff", "nope"), "'nope' is neither a file nor a folder of the project."),
+        (("diff", "nope"), "'nope' is neither a file nor a folder in the project."),
         (("log", "5"), "takes no argument"),
     ):
         failed = moot("commands", "run", "git", "--", *argument)

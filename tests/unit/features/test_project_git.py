@@ -166,7 +166,7 @@ async def test_nothing_is_committed_if_the_list_of_staged_files_is_too_long_to_c
     git(root, "add", ".")
     before = git(root, "rev-parse", "HEAD")
     monkeypatch.setattr("moot.features.projects.git.STATUS_BYTES", len("inner/x.txt\0"))
-    with pytest.raises(UsageError, match="printed too much"):
+    with pytest.raises(UsageError, match="produced too much output"):
         await Git(inner).commit("inner only")
     assert git(root, "rev-parse", "HEAD") == before
 

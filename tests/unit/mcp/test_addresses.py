@@ -14,7 +14,7 @@ from moot.types.agent import McpServer
 
 pytestmark = pytest.mark.anyio
 
-NOT_A_MESSAGE = "did not answer with a valid protocol message"
+NOT_A_MESSAGE = "did not respond with a valid protocol message"
 ADDRESSES: list[tuple[web.Response, str]] = [
     (web.Response(text="<p>Hello</p>", content_type="text/html"), f"{NOT_A_MESSAGE} (content type 'text/html; charset=utf-8')."),
     (web.Response(text='{"hello": 1}', content_type="application/json"), f"{NOT_A_MESSAGE}."),

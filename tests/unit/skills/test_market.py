@@ -83,7 +83,7 @@ async def test_content_that_differs_from_the_index_is_refused(repository: Path, 
         served["commit-message.zip"] += b"x"
         with pytest.raises(Refused, match="but the index expects"):
             await read_source("commit-message", tmp_path, indexes=[url])
-        with pytest.raises(Refused, match="answered with status 404"):
+        with pytest.raises(Refused, match="responded with status 404"):
             await read_indexes([url.replace("index.json", "gone.json")])
         served["index.json"] = b"{"
         with pytest.raises(Refused, match="is not valid"):

@@ -128,7 +128,7 @@ async def test_a_newer_database_is_left_untouched(path: Path, lock: FileLock, tm
     settings = Settings(home=tmp_path)
     prepare(settings.database, lock, future)
     before = everything(path.parent)
-    with pytest.raises(StoreTooNew, match="newer moot") as caught:
+    with pytest.raises(StoreTooNew, match="newer version of moot") as caught:
         await open_store(settings)
     assert caught.value.exit_code == 2 and "Upgrade" in caught.value.fix
     assert {name: data for name, data in everything(path.parent).items() if not name.endswith(("-shm", "-wal"))} == before

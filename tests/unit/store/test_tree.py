@@ -69,7 +69,7 @@ async def everything(store: SqliteStore, conversation: str) -> list[Event]:
 
 
 async def check(store: SqliteStore, conversation: str) -> None:
-    """Check that the rows match the log, and that the shown branch is a path from a root."""
+    """Check that the rows match the log, and that the current branch is a path from a root."""
     nodes = await store.tree.nodes(conversation)
     branch = await store.conversations.branch(conversation)
     stored = await store.conversations.get(conversation)

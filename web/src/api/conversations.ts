@@ -78,7 +78,7 @@ export const conversations = {
   undo: (id: string, what: { part: UndoPart; overwrite?: boolean; dry_run?: boolean }) =>
     api.post<UndoPlan>(`${at(id)}/undo`, what),
   redo: (id: string) => api.post<UndoPlan>(`${at(id)}/redo`, {}),
-  /** Return the files changed by the run that wrote a message, or by all runs of the shown branch. */
+  /** Return the files changed by the run that wrote a message, or by all runs of the current branch. */
   changes: (id: string, message: string | null, signal?: AbortSignal) =>
     api.get<Changes>(`${at(id)}/changes`, { query: { message }, signal }),
   stop: (id: string) => api.post(`/chat/${encodeURIComponent(id)}/stop`),

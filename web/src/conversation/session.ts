@@ -357,7 +357,7 @@ export class Session {
     return shown.find((one) => one.stored_id === message || one.id === message)?.id ?? null
   }
 
-  /** Load all messages since the given one. Return null if it isn't on the shown branch. */
+  /** Load all messages since the given one. Return null if it isn't on the current branch. */
   private async loadBack(message: string): Promise<string | null> {
     while (this.state.loadingOlder) await new Promise((wake) => setTimeout(wake, 20))
     this.set({ loadingOlder: true })

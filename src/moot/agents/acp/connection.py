@@ -77,7 +77,9 @@ class Link:
                         self._news = anyio.Event()
                         if self.state.noise > NOISE:
                             name = self._program.argv[0]
-                            raise ProviderError(f"{name!r} is broken or not an ACP agent: it writes lines to stdout that are not messages.")
+                            raise ProviderError(
+                                f"{name!r} is broken or not an ACP agent: it writes lines to stdout that are not ACP messages."
+                            )
                 error = self._program.died("exited before its answer was complete", await self._program.ended())
             except ProviderError as raised:
                 error = raised
@@ -229,7 +231,7 @@ async def prepare(link: Link, wanted: SessionOptions) -> OpenSession:
         answer = await link.ask("session/new", place, "open a session", methods)
         session = str(answer.get("sessionId", ""))
         if not session:
-            raise ProviderError(f"{_name(agent)} opened a session without an id.", kind="protocol")
+            raise ProviderError(f"{_name(agent)} started a session without an id.", kind="protocol")
     await _set_mode(link, wanted, session, answer)
     await _set_model(link, wanted, session, answer)
     return OpenSession(session, as_object(can.get("promptCapabilities")), fresh)

@@ -54,7 +54,7 @@ def program() -> str:
         return str(bundled)
     other = shutil.which("claude")
     if other is None:
-        raise ConfigError(f"The package 'claude-agent-sdk' has no program for this machine at {str(bundled)!r}.", fix=INSTALL)
+        raise ConfigError(f"The package 'claude-agent-sdk' has no executable for this machine at {str(bundled)!r}.", fix=INSTALL)
     return other
 
 

@@ -279,7 +279,7 @@ def _id_of(begun: Json) -> str:
     """Return the session's id. Raise ProviderError if the response has none."""
     id = as_text(as_object(as_object(begun).get("thread")).get("id"))
     if not id:
-        raise ProviderError("Codex did not start a session, or its response has an unknown form.", kind="protocol")
+        raise ProviderError("Codex did not start a session, or its response is in an unknown format.", kind="protocol")
     return id
 
 

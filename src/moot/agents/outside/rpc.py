@@ -75,7 +75,7 @@ class Rpc:
         finally:
             del self._pending[id]
         if not pending.done.is_set():
-            raise ProviderError(f"No answer to {method} within {seconds:g} s.", kind="timeout")
+            raise ProviderError(f"No response to {method} within {seconds:g} s.", kind="timeout")
         if pending.error is not None:
             raise pending.error
         return pending.result

@@ -20,7 +20,7 @@ Exit = Literal["detach", "stop", "stay"]
 
 _WORKING: frozenset[RunStatus] = frozenset({"queued", "running"})
 _SECONDS = 0.5
-"""Time between two checks whether an outside agent's question was answered."""
+"""Time between two checks whether an external agent's question was answered."""
 _SETTLE_SECONDS = 10.0
 """Maximum time for the follow-up work of a run that has ended."""
 
@@ -59,7 +59,7 @@ async def check_detach(engine: Engine) -> None:
     if foreground() is None:
         raise UsageError("moot can't detach on this system.", fix="Use /new and continue here.")
     if not await unfinished(engine):
-        raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
+        raise UsageError("No run is active.", fix="Use /exit to leave the conversation.")
 
 
 async def _ask(engine: Engine, runs: Sequence[Run], output: Output) -> Exit:

@@ -127,7 +127,7 @@ class InputHandler:
         return True
 
     async def line(self, text: str, on_busy: OnBusy = "queue", *, echoed: bool = False) -> None:
-        """Carry out a typed line: a prompt, a command or an exit word. `echoed` is the result of `echo`."""
+        """Process a typed line: a prompt, a command or an exit word. `echoed` is the result of `echo`."""
         if self._configuration is not None:
             await self._configuration.refresh()
         line = text.strip()
@@ -206,7 +206,7 @@ class InputHandler:
         self._host.touch()
 
     def _next_model(self, named: str | None = None) -> str:
-        """Return the model of the next prompt; empty if an outside agent chooses it. `named` is the agent that a command specifies."""
+        """Return the model of the next prompt; empty if an external agent chooses it. `named` is the agent that a command specifies."""
         settings, conversation = self._context.engine.runtime.settings, self._conversation.conversation
         overrides = self._context.overrides
         agent = named or overrides.agent or (conversation.agent if conversation else "default")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moot.cli.tree.nodes import Group, command
 
 CHANNELS = Group(
-    "List, test and run channels: chat programs such as Discord in which people talk to moot.",
+    "List, test and run channels: chat services such as Discord where people can talk to moot.",
     {
         "list": command("commands.connections:list_channels", "List channels and the packages that provide them.", ("moot channels list",)),
         "serve": command(
@@ -161,7 +161,7 @@ SKILLS = Group(
                 "moot skills add release --index https://example.org/index.json",
                 "moot skills add https://example.org/skills.git --commit 8f3c… --path skills/release",
             ),
-            details="Exactly the content that is shown is installed. Later changes need 'moot skills accept' or 'moot skills update'.",
+            details="moot installs exactly the content shown. To apply later changes, use 'moot skills accept' or 'moot skills update'.",
         ),
         "install-into": command(
             "commands.extensions.skill_for_agents:install_into",

@@ -18,7 +18,7 @@ PROJECTS = Group(
         ),
         "edit": command(
             "commands.history.projects:edit",
-            "Change a project. Settings that are not given stay unchanged.",
+            "Change a project. Settings that you don't specify stay unchanged.",
             ('moot projects edit shop --rules "No new tables."',),
         ),
         "move": command(
@@ -102,7 +102,7 @@ PROVIDERS = Group(
             "commands.agents:list_providers",
             "List providers and what is missing to use each one.",
             ("moot providers list",),
-            details="moot searches the providers in this order for a model name without a provider.",
+            details="For a model name without a provider, moot searches the providers in this order.",
         ),
         "test": command("commands.agents:test_provider", "Test a provider with a short prompt.", ("moot providers test ollama",)),
     },
@@ -308,7 +308,7 @@ TREE = Group(
         ),
         "budgets": command(
             "commands.history.usage:budgets",
-            "Show budgets and how much of each is spent.",
+            "Show budgets and how much of each has been spent.",
             ("moot budgets", "moot budgets --json"),
         ),
         "search": command(

@@ -14,7 +14,7 @@ CHAT = Group(
             "commands.chat.runs:continue_",
             "Continue a conversation.",
             ("moot chat continue 3 and now the tests", "moot chat continue 3 --again"),
-            details="Without a prompt, answer the last message if it is a user message. On a terminal, keep the conversation open.",
+            details="Without a prompt, answer the last message if it is a user message. In a terminal, keep the conversation open.",
             stays=True,
             remote=True,
         ),
@@ -22,7 +22,7 @@ CHAT = Group(
             "commands.chat.list:list_",
             "List conversations, most recent activity first.",
             ("moot chat list", "moot chat list release --here"),
-            details="On a terminal, choose a conversation to continue, edit or delete.",
+            details="In a terminal, choose a conversation to continue, edit or delete.",
             bare=True,
             remote=True,
         ),
@@ -59,7 +59,9 @@ CHAT = Group(
             ("moot chat settings 1", "moot chat settings 1 mode=edits effort=high", "moot chat settings 1 mode="),
             details="The settings apply to every prompt that doesn't override them. Slash commands such as '/mode' change them too.",
         ),
-        "context": command("commands.chat.context:context", "Show what fills the context of the next request.", ("moot chat context 1",)),
+        "context": command(
+            "commands.chat.context:context", "Show what takes up the context of the next request.", ("moot chat context 1",)
+        ),
         "compact": command(
             "commands.chat.context:compact", "Summarize the older messages of a conversation.", ('moot chat compact 1 --focus "the API"',)
         ),
@@ -68,7 +70,7 @@ CHAT = Group(
             "Undo the last prompt: its messages and the files that it changed.",
             ("moot chat undo 1", "moot chat undo 1 --files --yes"),
         ),
-        "redo": command("commands.chat.undo:redo", "Redo what was undone.", ("moot chat redo 1 --yes",)),
+        "redo": command("commands.chat.undo:redo", "Redo the last undo.", ("moot chat redo 1 --yes",)),
         "archive": command(
             "commands.chat.changes:archive",
             "Hide a conversation from the list, or show it again.",

@@ -1,1 +1,1 @@
-"""Convert outside agents' streams, session files and captured output."""
+"""Convert external agents' streams, session files and captured output."""

@@ -297,7 +297,7 @@ def _checked(command: str, done: Output) -> Output:
     if done.code == 0:
         return done
     if done.code is None:
-        raise UsageError(f"git {command} took too long or printed too much.", fix="Run it in a terminal.")
+        raise UsageError(f"git {command} took too long or produced too much output.", fix="Run it in a terminal.")
     said = clean((done.stderr or done.stdout).decode("utf-8", "replace")).strip()
     raise UsageError(f"git {command} failed: {said[-_ERROR_CHARACTERS:] or f'exit code {done.code}'}")
 

@@ -302,7 +302,7 @@ async def _page(url: str, place: Place) -> References:
     _check_permission("fetch_url", url, place)
     page: Page = await attribute(_FETCH)(url, place.settings.tools.get("fetch_url", {}))
     if page.status >= 400:
-        raise Refused(f"{page.url} can't be attached: the server answered with status {page.status}.")
+        raise Refused(f"{page.url} can't be attached: the server responded with status {page.status}.")
     return _found(await anyio.to_thread.run_sync(_attached_page, page))
 
 

@@ -136,7 +136,7 @@ def convert_capture(capture: Capture, lines: Sequence[Line], *, source_id: str, 
     """
     translator = translator_of(capture.converter)
     if translator is None:
-        raise UsageError(f"No converter {capture.converter!r} is installed.", fix="Install the package that provides it.")
+        raise UsageError(f"The converter {capture.converter!r} is not installed.", fix="Install the package that provides it.")
     frames = _frames(capture, lines, at)
     agent = capture.agent_type if ":" in capture.agent_type else _named(capture, frames)
     builder = _CaptureBuilder(source_id, agent, f"{translator.name}/{translator.version}")

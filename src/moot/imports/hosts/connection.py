@@ -246,7 +246,7 @@ async def connect(host: HostSettings) -> AsyncGenerator[Connection, None]:
             raise HostError("The machine has neither GNU find nor stat.")
         connection.now = int(words[-1])
         if connection.now > LATEST:
-            raise HostError("The machine's clock shows an impossible time.", fix="Correct its clock.")
+            raise HostError("The machine's clock is set to an invalid time.", fix="Correct its clock.")
         yield connection
     finally:
         await child.kill(0)

@@ -62,7 +62,7 @@ async def confine(runtime: Runtime, conversation: Conversation, directory: Path,
         if required:
             words = "; ".join(found.missing) or "no mechanism is available"
             fix = "Install bubblewrap, or unset sandbox.required." if is_local else "Install bubblewrap."
-            raise Refused(f"The command needs a sandbox, but no sandbox works on this machine: {words}.", fix=fix)
+            raise Refused(f"The command requires a sandbox, but none is available on this machine: {words}.", fix=fix)
         return None
     further = tuple(map(_expanded, options.writable)) if is_local else ()
     writable = (*allowed_folders(conversation, Path(conversation.directory) if conversation.directory else directory), *further)
@@ -147,7 +147,7 @@ def _script_ruling(ruling: Ruling, subject: str) -> Ruling:
 async def rule_on_outside(
     runtime: Runtime, conversation: Conversation, call: OutsideCall, *, mode: Mode, grants: Iterable[Grant]
 ) -> Ruling:
-    """Return the ruling on a call of an outside agent."""
+    """Return the ruling on a call of an external agent."""
     applied = await effective_mode(runtime, call, mode)
     ruling = rule_on(runtime.settings.permissions, applied, call, conversation.directory, grants)
     return ruling if applied == mode else explain(ruling)

@@ -61,7 +61,7 @@ def _read(body: Json) -> _Asked:
     if not isinstance(model, str) or not model:
         raise UsageError("`model` is missing.", fix=f"Send {EMBEDDING}, or model@provider.")
     if not source or not isinstance(source, str | list):
-        raise UsageError("`input` must be a text or a list of texts, and not empty.")
+        raise UsageError("`input` must be a non-empty string or list of strings.")
     if body.get("encoding_format", "float") not in ("float", "base64"):
         raise UsageError("`encoding_format` must be float or base64.")
     return _Asked(model, body)
@@ -81,7 +81,7 @@ async def _own(embedders: Embedders | None, asked: _Asked) -> JsonObject:
         vector = _unit(await to_thread.run_sync(partial(embedder.embed, text, question=kind == "query")))
         wanted = asked.fields.get("dimensions")
         if wanted is not None and wanted != len(vector):
-            raise UsageError(f"{EMBEDDING} makes vectors with {len(vector)} dimensions, not {wanted!r}.", fix="Leave out `dimensions`.")
+            raise UsageError(f"{EMBEDDING} returns vectors with {len(vector)} dimensions, not {wanted!r}.", fix="Leave out `dimensions`.")
         shown: Json = _base64(vector) if asked.fields.get("encoding_format") == "base64" else list[Json](vector)
         rows.append({"object": "embedding", "index": index, "embedding": shown})
     tokens = sum(-(-len(text) // CHARACTERS) for text in texts)
@@ -91,9 +91,9 @@ async def _own(embedders: Embedders | None, asked: _Asked) -> JsonObject:
 def _texts(source: Json) -> list[str]:
     texts = [source] if isinstance(source, str) else [text for text in source if isinstance(text, str)] if isinstance(source, list) else []
     if not all(texts) or (isinstance(source, list) and len(texts) != len(source)):
-        raise UsageError(f"For {EMBEDDING}, `input` must be a text or a list of texts that are not empty.")
+        raise UsageError(f"For {EMBEDDING}, `input` must be a non-empty string or a list of non-empty strings.")
     if len(texts) > MOST:
-        raise UsageError(f"`input` has {len(texts):,} texts. The maximum is {MOST:,}.")
+        raise UsageError(f"`input` has {len(texts):,} strings. The maximum is {MOST:,}.")
     return texts
 
 

@@ -262,7 +262,7 @@ async def _supervise(
 ) -> int:
     """Implement `run` for several workers."""
     if sys.platform != "linux":  # elsewhere, the kernel does not distribute connections among processes
-        raise UsageError("Several workers need Linux.", fix="Set server.workers to 1.")
+        raise UsageError("Multiple workers are supported only on Linux.", fix="Set server.workers to 1.")
     listens = settings.server
     async with await open_store(settings) as store:  # also upgrades the database, before the workers open it
         check_remote(listens.host, allowed=remote, fixed=fixed, tokens=len(await store.tokens.list()))

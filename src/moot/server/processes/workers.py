@@ -96,7 +96,7 @@ async def this_worker() -> Worker | None:
     channel = Channel(await anyio.abc.SocketStream.from_socket(socket.socket(fileno=int(number))))
     setup = await channel.receive()
     if setup is None:
-        raise MootError("The supervisor of this worker has ended.", fix="Start the server again with `moot serve`.")
+        raise MootError("The supervisor of this worker has exited.", fix="Start the server again with `moot serve`.")
     return Worker(channel, int(str(setup["index"])), int(str(setup["port"])), str(setup["leader"]))
 
 
@@ -160,7 +160,7 @@ class Supervisor:
             if self._stopping.is_set():
                 return
             if not child.ready.is_set():
-                failed.append(MootError(f"Worker {child.index} of the server could not start.", fix="See its message above."))
+                failed.append(MootError(f"Worker {child.index} of the server could not start.", fix="See its error message above."))
                 await self._stop()
                 return
             deaths = 0 if anyio.current_time() - started > HEALTHY else deaths + 1

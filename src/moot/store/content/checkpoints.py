@@ -129,7 +129,8 @@ def _prepare(connection: Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > _VERSION:
         raise StoreTooNew(
-            f"{str(path)!r} was written by a newer moot (schema {version}, this version supports {_VERSION}).", fix="Upgrade moot."
+            f"{str(path)!r} was written by a newer version of moot (schema {version}, this version supports {_VERSION}).",
+            fix="Upgrade moot.",
         )
     if version == 0:
         for statement in _SCHEMA.split(";\n"):

@@ -38,7 +38,9 @@ def translate_error(error: Exception, path: Path) -> MootError:
         case 11 | 26:
             return corrupt_error(path, str(error))
         case 5 | 6:
-            return StoreError(f"Another process has locked {str(path)!r} for too long.", fix="Run `moot ps` to find it, then try again.")
+            return StoreError(
+                f"Another process has kept {str(path)!r} locked for too long.", fix="Run `moot ps` to find it, then try again."
+            )
         case 14 if _no_descriptor():
             return StoreError(f"Cannot open {str(path)!r}: too many open files.", fix="Raise the limit, for example with ulimit -n 1024.")
         case 8 | 14:

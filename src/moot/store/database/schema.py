@@ -20,7 +20,7 @@ from moot.store.migrations import Migration, newest_schema, released
 def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None = None) -> None:
     """Upgrade the database at `path` to the newest schema, creating it if needed.
 
-    Raise StoreTooNew if a newer moot wrote the file, StoreCorrupt if it is not a moot database. Such files are not changed.
+    Raise StoreTooNew if a newer version of moot wrote the file, StoreCorrupt if it is not a moot database. Such files are not changed.
     """
     steps = released() if migrations is None else migrations
     if path.exists():
@@ -28,7 +28,7 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
             return
         if not os.access(path.parent, os.W_OK):
             raise StoreError(
-                f"{str(path)!r} was written by an older moot (schema {version}) and cannot be upgraded, because its folder is read-only.",
+                f"{str(path)!r} was written by an older version of moot (schema {version}). It can't be upgraded: its folder is read-only.",
                 fix="Make MOOT_HOME writable and try again, or use the older version of moot to read it.",
             )
     try:
@@ -91,7 +91,7 @@ def _checked(path: Path, newest: int) -> int:
         raise corrupt_error(path, "it is the database of another program")
     if version > newest:
         raise StoreTooNew(
-            f"{str(path)!r} was written by a newer moot (schema {version}, this version supports {newest}). It was not changed.",
+            f"{str(path)!r} was written by a newer version of moot (schema {version}, this version supports {newest}). It was not changed.",
             fix="Upgrade moot, or set MOOT_HOME to another folder.",
         )
     return version

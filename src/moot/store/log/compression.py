@@ -31,7 +31,7 @@ def unpack(data: bytes) -> bytes:
     """Return the JSON text that `pack` compressed. Raise ValueError if the data is damaged."""
     try:
         if not 0 <= zstandard.frame_content_size(data) <= _LARGEST:
-            raise ValueError("the compressed data declares an impossible size")
+            raise ValueError("the compressed data declares an invalid size")
         return _OWN.unpacker.decompress(data)
     except zstandard.ZstdError as error:
         raise ValueError(f"cannot decompress: {error}") from error

@@ -334,7 +334,7 @@ class Columns:
         words = None if dictionary is None else _dictionary(dictionary)
         try:
             if zstandard.frame_content_size(data) > _LARGEST:
-                raise StoreCorrupt("A frame of a segment declares an impossible size.", fix=_FIX)
+                raise StoreCorrupt("A frame of a segment declares an invalid size.", fix=_FIX)
             return unpack(zstandard.ZstdDecompressor(dict_data=words).decompress(data), base, first)
         except (zstandard.ZstdError, msgspec.MsgspecError, ValueError, StopIteration, LookupError) as error:
             raise StoreCorrupt(f"Cannot unpack a frame of a segment: {error}.", fix=_FIX) from error

@@ -42,11 +42,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
         reason = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else str(error)
         raise UsageError(
             f"Invalid regular expression /{pattern}/: {reason.replace(_LINES, '', 1)}.",
-            fix=f'The syntax is that of RE2, without lookaround and backreferences. To search for the text itself, quote it: "/{pattern}/"',
+            fix=f'Use RE2 syntax, which has no lookaround or backreferences. To search for the text itself, quote it: "/{pattern}/"',
         ) from error
     if any(match.start() == match.end() for probe in _PROBES for match in found.finditer(probe)):
         raise UsageError(
-            f"The regular expression /{pattern}/ also matches empty text, so it would find every message.",
+            f"The regular expression /{pattern}/ also matches empty text, so it would match every message.",
             fix="Require at least one character, for example with + instead of *.",
         )
     return found

@@ -223,7 +223,7 @@ def _state(row: Any) -> JobState:
     if settings is None:
         return JobState(Job(name, "", owner=owner, configured=True), created_at, seen_at, paused_at, schedule=schedule)
     stored = cast("dict[str, Any]", parse_stored_object(settings))
-    values = {key: stored[key] for key in _KEPT_FIELDS if key in stored}  # keys of a newer moot are ignored
+    values = {key: stored[key] for key in _KEPT_FIELDS if key in stored}  # keys of a newer version of moot are ignored
     values["allowed_uris"] = tuple(values.get("allowed_uris", ()))
     return JobState(Job(name, values.pop("prompt", ""), owner=owner, **values), created_at, seen_at, paused_at)
 

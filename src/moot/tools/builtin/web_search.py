@@ -170,7 +170,7 @@ _FIXES = {
 def _results(page: Page, engine: _Engine) -> list[SearchResult]:
     if page.status >= 400:
         fix = _FIXES.get(page.status, "")
-        raise Refused(f"The search engine answered with status {page.status}: {page.body[:200].decode('utf-8', 'replace')}", fix=fix)
+        raise Refused(f"The search engine responded with status {page.status}: {page.body[:200].decode('utf-8', 'replace')}", fix=fix)
     try:
         found: Json = loads(page.body)
     except ValueError as error:

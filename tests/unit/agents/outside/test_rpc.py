@@ -69,7 +69,7 @@ async def test_noise_is_ignored(noise: bytes) -> None:
 async def test_errors_timeouts_and_exits_are_distinguished() -> None:
     wire = Wire()
     rpc = Rpc(wire.send)
-    with pytest.raises(ProviderError, match=r"No answer to slow within 0\.01 s"):
+    with pytest.raises(ProviderError, match=r"No response to slow within 0\.01 s"):
         await rpc.request("slow", seconds=0.01)
     async with anyio.create_task_group() as group:
 

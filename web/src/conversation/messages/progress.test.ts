@@ -12,7 +12,7 @@ test.each([
   [[STEP], noticeOf({ status: 'retrying', reason: 'overloaded', until: 1_000 }), 'Waiting for the model'],
   [[STEP, call('input-available')], null, 'Running a command'],
   [[STEP, call('output-available')], null, 'Waiting for the model'],
-  [[{ type: 'data-note', data: { text: 'x', until: 9_000 } } as Part], null, 'The usage limit is reached'],
+  [[{ type: 'data-note', data: { text: 'x', until: 9_000 } } as Part], null, 'Usage limit reached'],
   [[STEP, call('approval-requested')], null, undefined],
   [[STEP, { type: 'text', text: 'x', state: 'streaming' } as Part], null, undefined],
 ])('a response with %j and the notice %j waits for: %s', (parts, notice, label) => {

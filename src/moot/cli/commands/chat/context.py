@@ -40,7 +40,7 @@ async def compact(
     *,
     focus: Annotated[str, Parameter(help="Topic that the summary should focus on.")] = "",
     undo: Annotated[
-        bool, Parameter(help="Remove the last summary of the shown branch, so that the summarized messages are sent again.")
+        bool, Parameter(help="Remove the last summary of the current branch, so that the summarized messages are sent again.")
     ] = False,
     json: AsJson = False,
     output: Out,
@@ -51,7 +51,7 @@ async def compact(
             known = {one.through for one in await engine.store.tree.compactions(found.id)}
             through = next((one.id for one in reversed(await engine.store.conversations.branch(found.id)) if one.id in known), None)
             if through is None:
-                raise NotFound("The shown branch has no summary.")
+                raise NotFound("The current branch has no summary.")
             done = await engine.store.tree.compact(found.id, Compaction(through, ""))
         else:
             done = await compact_conversation(engine, found, focus=focus)

@@ -30,7 +30,9 @@ ListPage = tuple[Page[Conversation], dict[str, RunStatus]]
 
 
 def list_(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the title, model, agent, origin or directory must contain.")],
+    *words: Annotated[
+        str, Parameter(metavar="WORD", help="Only conversations whose title, model, agent, origin or directory contains these words.")
+    ],
     limit: Limit | None = None,
     cursor: Cursor = None,
     here_only: Annotated[bool, Parameter(name="--here", help="Only conversations from this directory.")] = False,

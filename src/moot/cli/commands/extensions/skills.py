@@ -48,7 +48,7 @@ _TODO = "Describe the steps here. Put long texts into references/, and programs 
 
 
 def list_skills(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description must contain.")],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Only skills whose name or description contains these words.")],
     category: Annotated[str, Parameter(metavar="CATEGORY", help="Only skills in this category.")] = "",
     tag: Annotated[str, Parameter(metavar="TAG", help="Only skills with this tag.")] = "",
     json: AsJson = False,
@@ -274,7 +274,7 @@ def index_places(given: list[str] | None, settings: Settings) -> list[str]:
 
 
 async def search_indexes(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description must contain.")],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Only entries whose name or description contains these words.")],
     index: Index = None,
     json: AsJson = False,
     output: Out,

@@ -158,7 +158,7 @@ async def export(
     ] = None,
     branch: Annotated[
         Literal["all", "shown"],
-        Parameter(metavar="BRANCHES", help="Branches to export: all that the format supports, or only the shown branch."),
+        Parameter(metavar="BRANCHES", help="Branches to export: all that the format supports, or only the current branch."),
     ] = "all",
     sharing: Sharing = _NOT_SHARED,
     chosen: Filters = _NO_FILTERS,

@@ -299,7 +299,7 @@ async def import_(
     dry_run: Annotated[bool, Parameter(help="Show what would be imported without storing anything.")] = False,
     configuration: Annotated[
         Path | None,
-        Parameter(kind="file", help="New file for the programs' agents, MCP servers and permissions. moot does not read the file."),
+        Parameter(kind="file", help="New file for other settings, such as MCP servers and permissions. moot does not read it."),
     ] = None,
     verbose: Annotated[bool, Parameter(help="For each conversation, report what was kept, approximated and lost.")] = False,
     json: AsJson = False,

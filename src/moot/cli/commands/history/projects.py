@@ -51,7 +51,7 @@ async def _projects(engine: Engine, user: str | None) -> Projects:
 
 
 async def list_(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name, description or root must contain.")],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Only projects whose name, description or root contains these words.")],
     limit: Limit = 50,
     cursor: Cursor = None,
     user: OfUser = None,

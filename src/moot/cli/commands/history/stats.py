@@ -44,7 +44,7 @@ def stats(
     *,
     by: Annotated[
         By | None,
-        Parameter(metavar="GROUP", help="Criterion to group usage by. By default, usage is shown by day, model, agent, project and tool."),
+        Parameter(metavar="GROUP", help="Field to group usage by. By default, usage is shown by day, model, agent, project and tool."),
     ] = None,
     days: Annotated[int | None, Parameter(help="Number of days to include, up to today.", minimum=1, maximum=36_500)] = None,
     conversation: Annotated[

@@ -45,7 +45,7 @@ class _SyncProgress:
 
 
 async def sync(
-    *host: Annotated[str, Parameter(help="Machines to import from, by their names in the configuration. Defaults to all machines.")],
+    *host: Annotated[str, Parameter(help="Machines to import from, as named in the configuration. Defaults to all machines.")],
     dry_run: Annotated[bool, Parameter(help="Show what would be fetched without fetching or storing anything.")] = False,
     verbose: Annotated[bool, Parameter(help="For each conversation, report what was kept, approximated and lost.")] = False,
     json: AsJson = False,

@@ -129,7 +129,7 @@ def logs(
     json: Annotated[bool, Parameter(help="Print each entry as a line of JSON. This is the default in a pipe.")] = False,
     output: Annotated[Lines, Plain],
 ) -> None:
-    """Print log entries, oldest first: formatted on a terminal, JSON lines in a pipe."""
+    """Print log entries, oldest first: formatted in a terminal, JSON lines in a pipe."""
     path = file_of(home_of(os.environ))
     begin = _begin(since)
     if 0 < len(run) < SHORTEST_PREFIX:

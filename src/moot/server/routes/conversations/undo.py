@@ -136,7 +136,7 @@ async def list_changes(
     caller: Reader,
     conversation_id: str,
     message: Annotated[
-        str | None, Query(max_length=200, description="Only files changed by the run that wrote this message. Default: the shown branch.")
+        str | None, Query(max_length=200, description="Only files changed by the run that wrote this message. Default: the current branch.")
     ] = None,
 ) -> ChangesOut:
     """List the files that a run changed, or that all runs of the current branch changed, with diffs."""

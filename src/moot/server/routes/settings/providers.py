@@ -104,7 +104,9 @@ async def set_provider(server: CurrentServer, _: Operator, name: Name, body: Pro
     if name == "custom":
         raise UsageError("'custom' can't be the name of a provider.", fix="Choose another name.")
     if known is None and name not in PROVIDERS and not body.base_url:
-        raise UsageError(f"The provider {name!r} is not built in, so its base_url is required.", fix="GET /api/providers lists the names.")
+        raise UsageError(
+            f"The provider {name!r} is not built in, so its base_url is required.", fix="Use GET /api/providers to list the names."
+        )
     if known is not None and body.base_url and _key_place(server, name) in {f"environment {one}" for one in KEY_VARIABLES.get(name, ())}:
         known = replace(known, api_key="")  # a vendor's key is sent to that vendor only
     entry = replace(known or ProviderSettings(name), enabled=True, **given)

@@ -77,7 +77,7 @@ def read(path: Path, take: Take | None = None) -> Backup:
             if name == MANIFEST and stream is not None:
                 manifest = _manifest(path, stream.read(_LARGEST_MANIFEST))
                 continue
-            if stream is None or not _is_name(name) or name in found:  # the manifest may reveal that a newer moot wrote it
+            if stream is None or not _is_name(name) or name in found:  # the manifest may reveal that a newer version of moot wrote it
                 strange = strange or f"{name!r} {'is not a file' if stream is None else 'does not belong in it'}"
                 continue
             copied = Copied(stream)
@@ -138,7 +138,7 @@ def _manifest(path: Path, data: bytes) -> Mapping[str, Any]:
     if not isinstance(value, dict) or value.get("moot_backup") is None or not isinstance(value.get("files"), dict):  # pyright: ignore[reportUnknownMemberType]
         raise _broken(path, "the manifest is invalid")
     if value["moot_backup"] != VERSION:
-        raise UsageError(f"{str(path)!r} was written by a newer moot in an unknown format.", fix="Upgrade moot.")
+        raise UsageError(f"{str(path)!r} was written by a newer version of moot in an unknown format.", fix="Upgrade moot.")
     return cast("Mapping[str, Any]", value)
 
 

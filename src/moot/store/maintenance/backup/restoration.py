@@ -50,13 +50,13 @@ def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path 
     filled = home.exists() and any(home.iterdir())
     if filled and not replace:
         raise UsageError(
-            f"The home {str(home)!r} is not empty.", fix="Specify another one with --into, or move its data aside with --replace."
+            f"The home folder {str(home)!r} is not empty.", fix="Choose another folder with --into, or set its data aside with --replace."
         )
     if filled:
         presence = Presence(home / "state" / "writers.lock")
         try:
             if presence.others():
-                raise Busy(f"The home {str(home)!r} is in use.", fix="Stop every moot that uses it, including `moot serve`.")
+                raise Busy(f"The home folder {str(home)!r} is in use.", fix="Stop all moot processes that use it, including `moot serve`.")
         finally:
             presence.leave()
     home.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def unpack(backup: Path, home: Path) -> Backup:
     found = read(backup, take)
     if found.schema > newest():
         raise StoreTooNew(
-            f"{str(backup)!r} has a database of a newer moot (schema {found.schema}, this version supports {newest()}).",
+            f"{str(backup)!r} has a database from a newer version of moot (schema {found.schema}, this version supports {newest()}).",
             fix="Upgrade moot.",
         )
     database = home / "data" / DATABASE

@@ -109,7 +109,7 @@ def lock_mirrors(hosts: Iterable[str], data: Path) -> ExitStack:
                 continue
             taken = take_mirror(mirror_of(data, host))
             if taken is None:
-                raise Busy(f"Conversations of {host} are being synchronized.", fix="Try again when 'moot sync' is done.")
+                raise Busy(f"Conversations from {host} are being synchronized.", fix="Try again when 'moot sync' is done.")
             stack.enter_context(taken)
         return stack.pop_all()
 
