@@ -1,4 +1,4 @@
-"""Questions of an external agent: policy, an answer, no answer, a late answer; meanwhile the run waits and keeps its owner."""
+"""Questions of an outside agent: policy, an answer, no answer, a late answer; meanwhile the run waits and keeps its owner."""
 
 from __future__ import annotations
 

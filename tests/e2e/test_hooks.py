@@ -421,7 +421,7 @@ async def test_the_second_example_of_the_page_skips_runs_without_tasks(
         assert (directory / "done.txt").read_text().endswith(" Watered.\n")
 
 
-# ── external agents, projects, other faces ───────────────────────────────────────────────────────────────────────────────────────────
+# ── outside agents, projects, other faces ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_outside_agents_get_added_text_and_continue_for_stop_hooks(stage: Any, directory: Path) -> None:

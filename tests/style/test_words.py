@@ -31,7 +31,7 @@ NOT_OURS: dict[str, tuple[str, frozenset[str]]] = {
 """The glossary of ARCHITECTURE.md, as far as a machine can check it."""
 KEPT_THERE = {
     "config/schema/__init__.py": frozenset({"PreToolUse", "PostToolUse"}),  # keys that users copy from other programs
-    "agents/outside/turn.py": frozenset({"turn", "Turn"}),  # one prompt to an external agent, as its protocol calls it
+    "agents/outside/turn.py": frozenset({"turn", "Turn"}),  # one prompt to an outside agent, as its protocol calls it
     "agents/outside/leg.py": frozenset({"TurnInput", "_turn_parts"}),
     "agents/codex/service.py": frozenset({"CodexTurn"}),
 }
@@ -156,7 +156,7 @@ NAMES_ALL = (
     "providers/catalogue.py",  # which weights belong to whom
     "providers/shapes.py",
     "providers/endpoints/*",  # one place per endpoint
-    "convert/agents/*",  # streams and files of external agents
+    "convert/agents/*",  # streams and files of outside agents
     "formats/agents/*",  # files of programs that call providers, with their own names for them
     "formats/apps/*",
     "formats/editors/*",

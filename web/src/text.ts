@@ -1037,7 +1037,7 @@ export const english = {
 
   agents: {
     about:
-      'An agent combines a prompt, a model, tools and rules, or runs an external agent program. Your own agents are files in moot’s home folder.',
+      'An agent combines a prompt, a model, tools and rules, or runs an outside agent program. Your own agents are files in moot’s home folder.',
     empty: 'No agents',
     new: 'New agent',
     create: 'Create agent',

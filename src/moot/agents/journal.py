@@ -1,4 +1,4 @@
-"""A run's journal: entries that moot's loop and external agents share, and the run's position, determined from its journal alone.
+"""A run's journal: entries that moot's loop and outside agents share, and the run's position, determined from its journal alone.
 
 A resumed leg continues exactly at this position. The shared entries are incoming messages, step facts and leftover processes.
 """

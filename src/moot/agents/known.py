@@ -1,4 +1,4 @@
-"""External agents that run without configuration, and the catalogue of all agents by folder.
+"""Outside agents that run without configuration, and the catalogue of all agents by folder.
 
 Each agent service has a tuple of plain data (`KnownAgent`), named in the table `KNOWN_AGENTS` of `plugins/`. Commands that list agents
 import this module, so it doesn't import the code that runs agents. Agents marked *seen* are covered by moot's own tests; the others follow
@@ -209,7 +209,7 @@ class Presence:
 
 
 def known_agents() -> dict[str, KnownAgent]:
-    """Return every external agent that runs without configuration, installed or not."""
+    """Return every outside agent that runs without configuration, installed or not."""
     tables: list[tuple[KnownAgent, ...]] = [KNOWN_AGENTS.load(name) for name in KNOWN_AGENTS.names()]
     return {known.name: known for table in tables for known in table}
 
@@ -261,7 +261,7 @@ def fallback_models(settings: Settings, agent: Agent, directory: str = "") -> tu
 
 def available_agents(settings: Settings, directory: str = "") -> dict[str, Agent]:
     """Return the agents to choose from in a folder, without hidden ones.
-    Known external agents are included only if their program is installed.
+    Known outside agents are included only if their program is installed.
     """
     known = {name: entry.agent() for name, entry in known_agents().items() if _presence(entry, ()).ready}
     packages = {name: agent for name in AGENT_DEFINITIONS.names() if (agent := _usable(name)) is not None}

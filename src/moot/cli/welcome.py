@@ -267,7 +267,7 @@ class Discovery:
     offers: tuple[Offer, ...]
     """Ready models first, then those to download, then the demo."""
     agents: tuple[str, ...] = ()
-    """Names of the external agents that are ready to use."""
+    """Names of the outside agents that are ready to use."""
     missing: str = ""
     """The reason why the embedded model is not offered; empty if it is offered."""
 

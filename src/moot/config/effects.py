@@ -37,7 +37,7 @@ def _of_agents(root: Node) -> Iterator[ConfigError]:
                 yield _error(f"agents.{name}.{path}", place, f"This key has no effect for agents of the type {kind!r}.")
         models = find(agent, "fallback") if kind != "moot" else None
         for entry in models if isinstance(models, list) else ():
-            if "@" in str(entry.value):  # external agents choose their models themselves
+            if "@" in str(entry.value):  # outside agents choose their models themselves
                 yield _error(f"agents.{name}.fallback", entry.place, f"For agents of the type {kind!r}, only agents can be listed here.")
 
 
@@ -67,7 +67,7 @@ def _of_budgets(root: Node) -> Iterator[ConfigError]:
 
 
 def _outside_agents() -> set[str]:
-    """Return the names of the external agents that run without configuration."""
+    """Return the names of the outside agents that run without configuration."""
     tables: list[tuple[KnownAgent, ...]] = [KNOWN_AGENTS.load(name) for name in KNOWN_AGENTS.names()]
     return {agent.name for table in tables for agent in table}
 

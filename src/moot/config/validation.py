@@ -352,7 +352,7 @@ def _agents(problems: _Problems, configuration: Configuration, *, models: bool =
             problems.add(
                 ("agents", agent, "agent_type"), f"Agent type {part.agent_type!r} not found.{_known(part.agent_type, AGENTS.names())}"
             )
-        if part.agent_type == "moot":  # external agents choose their models themselves
+        if part.agent_type == "moot":  # outside agents choose their models themselves
             named += [(("agents", agent, "model"), part.model), *_listed(("agents", agent, "fallback"), part.fallback)]
     if models:
         _unknown_models(problems, configuration, named)

@@ -22,7 +22,7 @@ from moot.types.usage import Usage
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
     """Return the usage and the cost (in nano-dollars) of all attempts in a run's events, and the last model.
 
-    For an external agent, the model is the one that the agent reports at the end. The usage of an attempt that a crash interrupted is
+    For an outside agent, the model is the one that the agent reports at the end. The usage of an attempt that a crash interrupted is
     unknown: its tokens are not counted. The cost is None if any part of it is unknown.
     """
     usage, model, reported = Usage(), "", ""

@@ -25,7 +25,7 @@ UNSETTLED: dict[Ended, str] = {
     "cut": "the agent was cut off before this call had an output",
     "cancelled": "the run was stopped before this call had an output",
 }
-"""Error texts for calls that an external agent left without an output, keyed by how the stream ended."""
+"""Error texts for calls that an outside agent left without an output, keyed by how the stream ended."""
 
 
 def join(rope: Rope, piece: str) -> Rope:

@@ -227,18 +227,12 @@ class LocalRuns:
             closing = found.status in TERMINAL and run in self._scopes  # its task in this process has not ended
             if found.status not in ("queued", "running") and not closing and not await self._goes_on(found):
                 return found
-            # a run of an external agent, or with MCP servers, can wait for a person while its task continues, without a notification
+            # a run of an outside agent, or with MCP servers, can wait for a person while its task continues, without a notification
             polls = found.agent_type != "moot" or bool(self._runtime.settings.mcp)
             with anyio.move_on_after(_POLL_SECONDS if polls or run not in self._scopes else None):
                 await changed.wait()
                 while not polls and run in self._scopes:  # nothing that this waits for happens before the end of its task
                     await self._changed.wait()
-
-    async def wait_briefly(self, run: str, seconds: float) -> Run:
-        with anyio.move_on_after(seconds):
-            while run in self._scopes:
-                await self._changed.wait()
-        return await self._runtime.store.records.run(run)
 
     async def _goes_on(self, run: Run) -> bool:
         """Return whether a waiting run will continue by itself: neither the run nor a sub-agent is waiting for a person or the client."""

@@ -199,7 +199,7 @@ async def prompt_preview(engine: Engine, name: str, conversation: Conversation) 
     """Return the parts of an agent's system prompt as sent in a conversation, followed by its tool definitions.
 
     To preview a new conversation, pass a conversation that has a folder but no id.
-    Raise UsageError for an external agent, which has its own prompt.
+    Raise UsageError for an outside agent, which has its own prompt.
     """
     settings, projects = engine.runtime.settings, engine.store.of(conversation.owner).projects
     project = await (projects.get(conversation.project) if conversation.id else projects.around(conversation.directory))
@@ -207,7 +207,7 @@ async def prompt_preview(engine: Engine, name: str, conversation: Conversation) 
     await load_project_agents(settings, place.directory)
     agent = find_agent(settings, name, place.own_settings.for_run(), place.directory)
     if agent.agent_type != "moot":
-        raise UsageError(f"Agent {agent.name!r} is an external program. moot has no access to its prompt.")
+        raise UsageError(f"Agent {agent.name!r} is an outside program. moot has no access to its prompt.")
     run = Run("", place.id, "", agent=agent.name, model=place.next_model)
     model = await _model(engine, run.model or agent.model)
     skills = await skills_for(settings, agent, place, project, model)

@@ -98,7 +98,7 @@ def command_of(settings: Settings, approval: Approval, arguments: bytes | None =
 def destructive_in(approval: Approval, command: str) -> list[str]:
     """Return the commands of a call that can destroy data or change the system. `command` is the line of a custom tool."""
     line = command or object_of(approval.arguments).get("command")
-    if isinstance(line, list):  # external agents name the words of a command
+    if isinstance(line, list):  # outside agents name the words of a command
         line = shlex.join(str(word) for word in line)
     return destructive_commands(line) if isinstance(line, str) else []
 

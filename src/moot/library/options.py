@@ -76,7 +76,7 @@ def _view(settings: Settings, approval: Approval, value: Json) -> View:
     plain = View(approval.tool, body=approval.arguments.decode("utf-8", "replace"), language="json")
     try:
         tool = find(approval.tool, settings)
-    except UsageError:  # an external agent's own tool, or one that is no longer installed
+    except UsageError:  # an outside agent's own tool, or one that is no longer installed
         return plain
     arguments = parse(tool, value)
     return plain if isinstance(arguments, str) else tool.doing(arguments)

@@ -10,11 +10,11 @@
 | `DIALECTS` | wire formats | `moot.convert` |
 | `FACES` | entry points for users: `python -m moot`, `moot kernel`, `import moot` and `moot serve` | `moot.faces` |
 | `FORMATS` | conversation files of other programs | `moot.formats` |
-| `KNOWN_AGENTS` | external agents that can be run by name | `moot.known_agents` |
+| `KNOWN_AGENTS` | outside agents that can be run by name | `moot.known_agents` |
 | `PROMPT_PARTS` | parts of system prompts | `moot.prompt_parts` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
-| `TRANSLATORS` | stream translators that belong to no dialect, for external agents and recorded streams | `moot.translators` |
+| `TRANSLATORS` | stream translators that belong to no dialect, for outside agents and recorded streams | `moot.translators` |
 """
 
 from moot.plugins.registry import Registry

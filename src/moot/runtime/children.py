@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+import anyio
+
 from moot.convert.exchanges import totals
 from moot.convert.vendor import as_list, as_object
 from moot.errors import LimitReached, NotFound, UsageError
@@ -145,10 +147,10 @@ class LegChildren:
         if (recorder := self._leg.recorder) is not None:  # files that people change meanwhile aren't this run's changes
             await recorder.close()
         if (runs := self._runtime.runs) is not None:
-            with self._leg.deadline.paused():
-                run = await runs.wait_briefly(child.run.id, BRIEFLY)
-            if run.status in TERMINAL:
-                return await self._child(run)
+            with self._leg.deadline.paused(), anyio.move_on_after(BRIEFLY):
+                run = await runs.wait(child.run.id)
+                if run.status in TERMINAL:
+                    return await self._child(run)
         self._leg.parking = Park("run")  # if the child has ended meanwhile, the run is resumed at once
         raise Parked
 

@@ -226,7 +226,7 @@ async def _add_findings(leg: Leg) -> None:
 
 
 _USED_UP = re.compile(r"usage limit|limit reached|hit your limit|quota|out of credits|credit balance", re.IGNORECASE)
-"""Messages with which external agents report that an account is used up. They don't report it in any other way."""
+"""Messages with which outside agents report that an account is used up. They don't report it in any other way."""
 
 
 def _is_refused(failure: Failure) -> bool:

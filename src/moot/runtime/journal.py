@@ -9,9 +9,9 @@ from moot.types.canonical import JsonObject
 from moot.types.event import Event
 
 LEG: JsonObject = {"leg": True}
-"""Body of the event that starts another leg of a run, or ends an external agent's wait for a person."""
+"""Body of the event that starts another leg of a run, or ends an outside agent's wait for a person."""
 PARKED: JsonObject = {"parked": True}
-"""Body of the event after which a run waits: at the end of a leg, or while an external agent is waiting for a person."""
+"""Body of the event after which a run waits: at the end of a leg, or while an outside agent is waiting for a person."""
 
 
 def worked(events: Iterable[Event]) -> float:

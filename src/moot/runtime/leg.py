@@ -228,7 +228,7 @@ class Leg(OutsideLeg):
             head = self._message.parent
             self._history = await stored_history(self.runtime.store, conversation.id, head, tokens, prompt=head)
         if self.request.run.agent_type != "moot" and tokens >= WHOLE and not self._is_condensed:
-            self._is_condensed = True  # an external agent gets the history as one text; the loop trims it itself
+            self._is_condensed = True  # an outside agent gets the history as one text; the loop trims it itself
             messages, notes = await summarize_history(self.runtime, conversation.id, for_model(self._history.as_sent()))
             self._history = StoredHistory(tuple(messages), is_whole=True)
             if notes:

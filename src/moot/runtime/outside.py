@@ -1,4 +1,4 @@
-"""The part of a leg for external agents: decisions about their calls, the pausable time limit, and the agent's session.
+"""The part of a leg for outside agents: decisions about their calls, the pausable time limit, and the agent's session.
 
 Calls of moot's own loop that can't start again wait for a person in the same way."""
 
@@ -86,7 +86,7 @@ class Deadline:
 
 
 _DEFINITION = b"outside"
-"""Placeholder for a tool definition, because moot has none for tools of external agents."""
+"""Placeholder for a tool definition, because moot has none for tools of outside agents."""
 _WITHDRAWN = "The agent withdrew the request."
 _WITHDRAW_SECONDS = 2.0
 WAIT_SECONDS = 3600.0
@@ -325,7 +325,7 @@ class OutsideLeg(ABC):
     def __init__(self) -> None:
         self.deadline = Deadline()
         self.asked_outside: Counter[str] = Counter()
-        """Number of requests for each call of an external agent."""
+        """Number of requests for each call of an outside agent."""
 
     @abstractmethod
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...

@@ -147,7 +147,7 @@ def servers_of(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
 
 
 async def servers_to_hand_out(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
-    """Return the servers that an external agent starts itself: those of `servers_of`, except servers of changed plugins."""
+    """Return the servers that an outside agent starts itself: those of `servers_of`, except servers of changed plugins."""
     found = servers_of(settings, agent)
     if not any(server.plugin for server in found):
         return found

@@ -1,4 +1,4 @@
-"""Agent definitions, the external agents that moot knows, and MCP servers."""
+"""Agent definitions, the outside agents that moot knows, and MCP servers."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class KnownAgent:
-    """An external agent that works without configuration once its program is installed."""
+    """An outside agent that works without configuration once its program is installed."""
 
     name: str
     """The value for `-a`."""

@@ -1,4 +1,4 @@
-"""Approvals: a person's answer to one request of a tool or an external agent. It can be used only once."""
+"""Approvals: a person's answer to one request of a tool or an outside agent. It can be used only once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: dict[str, OptionKind] = {name: name for name in get_args(OptionKind)}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One answer that an external agent accepts. Select options by `kind`: the ids differ between agents."""
+    """One answer that an outside agent accepts. Select options by `kind`: the ids differ between agents."""
 
     id: str
     label: str
@@ -43,7 +43,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OutsideCall:
-    """A call that an external agent wants to make and asks about."""
+    """A call that an outside agent wants to make and asks about."""
 
     tool_call: str
     """Id of the tool part that shows the call."""
@@ -103,7 +103,7 @@ class OutsideCall:
 
 @dataclass(frozen=True, slots=True)
 class OutsideAnswer:
-    """The decision on a tool call made by an external agent."""
+    """The decision on a tool call made by an outside agent."""
 
     approved: bool
     option: Option | None = None
@@ -119,7 +119,7 @@ class OutsideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An external agent's own session that contains the branch up to one of its messages."""
+    """An outside agent's own session that contains the branch up to one of its messages."""
 
     id: str
     last: Message
@@ -145,7 +145,7 @@ class Answer:
 
     approved: bool
     option: str = "once"
-    """`once`, `conversation`, `edits`, `always`, or the id of an external agent's option.
+    """`once`, `conversation`, `edits`, `always`, or the id of an outside agent's option.
 
     `conversation` and `always` also allow similar calls later. `edits` sets the conversation's mode, which then allows all file edits.
     """
@@ -244,11 +244,11 @@ class Approval:
     parts: tuple[ApprovalPart, ...] = ()
     """The parts to decide; empty for questions and for approvals stored by old versions."""
     outside: OutsideCall | None = None
-    """The call of an external agent whose process waits for the answer; None for a call of moot's own loop."""
+    """The call of an outside agent whose process waits for the answer; None for a call of moot's own loop."""
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """The answers that an external agent accepts."""
+        """The answers that an outside agent accepts."""
         return self.outside.options if self.outside is not None else ()
 
     @property

@@ -170,7 +170,7 @@ class Ports(Protocol):
 
 
 class OutsideContext(Protocol):
-    """The part of the context that only external agents use."""
+    """The part of the context that only outside agents use."""
 
     @property
     def mode(self) -> Mode:
@@ -181,7 +181,7 @@ class OutsideContext(Protocol):
         ...
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
-        """Decide about a call of an external agent: apply the policy and, if it requires that, ask a person and wait for the answer.
+        """Decide about a call of an outside agent: apply the policy and, if it requires that, ask a person and wait for the answer.
 
         Meanwhile the run is `waiting` and takes no slot, but keeps its owner because the agent's process waits too. The call is refused if
         no one can be asked or no one answers in time. Cancel this method if the agent no longer needs the answer.

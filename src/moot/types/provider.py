@@ -67,7 +67,7 @@ class Translator(Protocol[State]):
     """A translator of one exchange's raw events into chunks: a fold without clock, randomness or hidden configuration.
 
     It never raises: unreadable bytes are skipped, or become an Ending with an error. It never emits start or finish, which the runtime
-    writes. Only translators of external agents, which make their own model calls, emit start-step and finish-step; for dialects, the loop
+    writes. Only translators of outside agents, which make their own model calls, emit start-step and finish-step; for dialects, the loop
     writes them.
     """
 

@@ -86,7 +86,7 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """True if the run is waiting inside an external agent's process and therefore keeps its owner."""
+        """True if the run is waiting inside an outside agent's process and therefore keeps its owner."""
         return self.status == "waiting" and self.owner is not None
 
 
@@ -224,10 +224,6 @@ class Runs(Protocol):
 
         A run that is waiting for its sub-agents or for a time continues by itself.
         """
-        ...
-
-    async def wait_briefly(self, run: str, seconds: float) -> Run:
-        """Return the run once this process no longer works on it, or after `seconds`."""
         ...
 
 

@@ -85,7 +85,7 @@ class End:
     cost: int | None = None
     context_usage: float | None = None
     model: str = ""
-    """`model@provider` that answered, or the name that an external agent reported. moot's own models are stored in the conversation too."""
+    """`model@provider` that answered, or the name that an outside agent reported. moot's own models are stored in the conversation too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Ask:
 
     approval: Approval
     hold: bool = False
-    """The run becomes `waiting` but keeps its owner, because an external agent's process waits too. It becomes `running` again in the
+    """The run becomes `waiting` but keeps its owner, because an outside agent's process waits too. It becomes `running` again in the
     transaction that closes its last open approval."""
 
 

@@ -1,4 +1,4 @@
-"""The same journey with an external agent, which has its own process: `python outside.py HOME - DIRECTORY ACKS`."""
+"""The same journey with an outside agent, which has its own process: `python outside.py HOME - DIRECTORY ACKS`."""
 
 from __future__ import annotations
 

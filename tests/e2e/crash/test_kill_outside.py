@@ -1,4 +1,4 @@
-"""kill -9 while an external agent works: at the points of its turn, and with the agent's own process left running."""
+"""kill -9 while an outside agent works: at the points of its turn, and with the agent's own process left running."""
 
 from __future__ import annotations
 

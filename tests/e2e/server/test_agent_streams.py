@@ -1,4 +1,4 @@
-"""Streams of an external agent, which continues to work while it waits for an answer."""
+"""Streams of an outside agent, which continues to work while it waits for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The AI SDK's own clients, versions 7 and 6, read the chunks of recorded external agents and build the same message as moot."""
+"""The AI SDK's own clients, versions 7 and 6, read the chunks of recorded outside agents and build the same message as moot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leg of an external agent: a turn for the prompt, and another one for each message that arrives in the meantime.
+"""A leg of an outside agent: a turn for the prompt, and another one for each message that arrives in the meantime.
 
 Nothing runs twice: the journal records each turn before its process starts and after it has ended. A turn that a crash interrupted is not
 run again, because its effects are unknown. The run then ends, and the next prompt continues the turn's session.

@@ -1,4 +1,4 @@
-"""The setting `agents.NAME.options` of an external agent. Errors say where in the configuration the problem is."""
+"""The setting `agents.NAME.options` of an outside agent. Errors say where in the configuration the problem is."""
 
 from __future__ import annotations
 

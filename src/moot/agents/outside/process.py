@@ -1,4 +1,4 @@
-"""An external agent's process: read and write lines, collect stderr, and end the process within a second."""
+"""An outside agent's process: read and write lines, collect stderr, and end the process within a second."""
 
 from __future__ import annotations
 

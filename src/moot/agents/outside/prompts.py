@@ -1,4 +1,4 @@
-"""Prompts for external agents: text, images as `data:` URLs, and earlier messages that are missing from the agent's session."""
+"""Prompts for outside agents: text, images as `data:` URLs, and earlier messages that are missing from the agent's session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One turn of an external agent: an exchange in the log that contains every line in both directions and the translator's chunks."""
+"""One turn of an outside agent: an exchange in the log that contains every line in both directions and the translator's chunks."""
 
 from __future__ import annotations
 

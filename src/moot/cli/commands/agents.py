@@ -52,7 +52,7 @@ def list_agents(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the configured agents and the external agents whose programs are installed."""
+    """Print the configured agents and the outside agents whose programs are installed."""
     settings, folder = configured(output).settings, str(here())
     found = available_agents(settings, folder)
     absent = {name: entry.agent() for name, entry in known_agents().items() if name not in found}
@@ -108,10 +108,10 @@ async def show_agent(
 async def add_agent(
     name: Annotated[str, Parameter(help="Name of the agent. It can contain letters, digits, - and _.")],
     /,
-    *command: Annotated[str, Parameter(help="Command that starts an external agent, placed after --.")],
-    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an external agent.")] = "",
+    *command: Annotated[str, Parameter(help="Command that starts an outside agent, placed after --.")],
+    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
     model: Annotated[
-        str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. By default, external agents choose their own model.")
+        str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. By default, outside agents choose their own model.")
     ] = "",
     description: Annotated[str, Parameter(metavar="TEXT", help="Short description.")] = "",
     instructions: Annotated[str, Parameter(metavar="TEXT", help="System prompt.")] = "",
@@ -195,7 +195,7 @@ async def test_agent(
 
 
 async def _try_agent(settings: Settings, agent: Agent, output: Output, *, timeout: float, as_json: bool) -> int:
-    """Run an external agent once, in a temporary home and a temporary directory. Raise ProviderError if the run fails."""
+    """Run an outside agent once, in a temporary home and a temporary directory. Raise ProviderError if the run fails."""
     with TemporaryDirectory(prefix="moot-") as folder:
         work = Path(folder) / "work"
         work.mkdir()

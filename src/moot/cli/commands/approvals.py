@@ -34,7 +34,7 @@ from moot.types.ids import SHORTEST_PREFIX
 from moot.types.run import Run
 
 SCOPES = ("once", "conversation", "edits", "always")
-"""Values of `--for` that are defined by moot. External agents can define more."""
+"""Values of `--for` that are defined by moot. Outside agents can define more."""
 
 PATIENCE = 3.0
 """Number of seconds to wait for another process to continue a run after its approval was answered.
@@ -93,7 +93,7 @@ async def allow(
         Parameter(
             name="--for",
             metavar="SCOPE",
-            help="Scope of the permission: once, conversation, edits (all file edits), always, or an option of the external agent.",
+            help="Scope of the permission: once, conversation, edits (all file edits), always, or an option of the outside agent.",
         ),
     ] = "once",
     pattern: Annotated[

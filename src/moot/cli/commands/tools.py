@@ -146,7 +146,7 @@ def _adding(suggestion: Suggestion) -> str:
 
 
 def allow_rule(
-    tool: Annotated[str, Parameter(help="Name of the tool, either moot's or an external agent's.", kind="tool")],
+    tool: Annotated[str, Parameter(help="Name of the tool, either moot's or an outside agent's.", kind="tool")],
     match: Annotated[str, Parameter(help="Pattern of the calls to allow.")],
     /,
     *,

@@ -20,7 +20,7 @@ Exit = Literal["detach", "stop", "stay"]
 
 _WORKING: frozenset[RunStatus] = frozenset({"queued", "running"})
 _SECONDS = 0.5
-"""Time between two checks whether an external agent's question was answered."""
+"""Time between two checks whether an outside agent's question was answered."""
 _SETTLE_SECONDS = 10.0
 """Maximum time for the follow-up work of a run that has ended."""
 

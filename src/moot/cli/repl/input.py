@@ -206,7 +206,7 @@ class InputHandler:
         self._host.touch()
 
     def _next_model(self, named: str | None = None) -> str:
-        """Return the model of the next prompt; empty if an external agent chooses it. `named` is the agent that a command specifies."""
+        """Return the model of the next prompt; empty if an outside agent chooses it. `named` is the agent that a command specifies."""
         settings, conversation = self._context.engine.runtime.settings, self._conversation.conversation
         overrides = self._context.overrides
         agent = named or overrides.agent or (conversation.agent if conversation else "default")

@@ -1,1 +1,1 @@
-"""Convert external agents' streams, session files and captured output."""
+"""Convert outside agents' streams, session files and captured output."""

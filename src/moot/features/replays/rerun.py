@@ -225,7 +225,7 @@ class Rerun:
 async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversation, run: Run) -> Rerun:
     """Repeat a run with its own recording. Raise StoreError if the recording can't be read."""
     if run.agent_type != "moot":
-        return Rerun(run, False, why=f"{run.agent_type} is an external program, whose behavior is not recorded")
+        return Rerun(run, False, why=f"{run.agent_type} is an outside program, whose behavior is not recorded")
     if WORKFLOW in run.settings:
         return Rerun(run, False, why="it is a workflow, whose steps are separate runs")
     events: list[Event] = []

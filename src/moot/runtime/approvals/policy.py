@@ -38,7 +38,7 @@ class Ruling:
 
 
 class Ruled(Protocol):
-    """The facts that the policy needs about one of moot's tools or an external agent's tool."""
+    """The facts that the policy needs about one of moot's tools or an outside agent's tool."""
 
     @property
     def name(self) -> str: ...
@@ -126,7 +126,7 @@ def _configuring(judge: _Judge, mode: Mode) -> Ruling:
 
 
 def rule_on(permissions: Permissions, mode: Mode, call: OutsideCall, directory: str, grants: Iterable[Grant]) -> Ruling:
-    """Return the strictest ruling on all subjects of an external agent's call."""
+    """Return the strictest ruling on all subjects of an outside agent's call."""
     all_grants = tuple(grants)
     rulings = [
         decide(permissions, mode, call, subject, directory=directory, grants=all_grants, like=call.like)

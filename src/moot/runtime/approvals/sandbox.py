@@ -147,7 +147,7 @@ def _script_ruling(ruling: Ruling, subject: str) -> Ruling:
 async def rule_on_outside(
     runtime: Runtime, conversation: Conversation, call: OutsideCall, *, mode: Mode, grants: Iterable[Grant]
 ) -> Ruling:
-    """Return the ruling on a call of an external agent."""
+    """Return the ruling on a call of an outside agent."""
     applied = await effective_mode(runtime, call, mode)
     ruling = rule_on(runtime.settings.permissions, applied, call, conversation.directory, grants)
     return ruling if applied == mode else explain(ruling)

@@ -330,7 +330,7 @@ async def user_prompt(leg: HookLeg, prompt: Sequence[Part]) -> HookAnswer | None
 async def session_start(leg: HookLeg) -> None:
     """Run the session hooks for the first run of a conversation in this process, and make sure that the hooks for its end run later.
 
-    Sub-agents belong to the session of their parent's conversation. External agents have their own sessions and hooks.
+    Sub-agents belong to the session of their parent's conversation. Outside agents have their own sessions and hooks.
     """
     runtime, conversation, run = leg.runtime, leg.request.conversation, leg.request.run
     hooks = runtime.settings.hooks

@@ -41,7 +41,7 @@ class GivenOut(Out, of=Answer, fields="approved option reason answered_by value 
 
 
 class OptionOut(Out, of=Option, fields="id label kind"):
-    """An answer offered by an external agent; send its `id` as the `option`."""
+    """An answer offered by an outside agent; send its `id` as the `option`."""
 
 
 class ApprovalOut(
@@ -76,7 +76,7 @@ class ApprovalOut(
     edits: bool
     """True if the answer may use the option `edits`, which allows all file edits in this conversation."""
     options: list[OptionOut]
-    """Options offered by an external agent, in its order; empty for moot's own agents."""
+    """Options offered by an outside agent, in its order; empty for moot's own agents."""
     editable: bool
     """True if the call's arguments may be replaced."""
     path: list[str]
@@ -108,7 +108,7 @@ class AnswerIn(In):
     approved: bool
     option: Annotated[str, Field(min_length=1, max_length=200)] = "once"
     """Extent of the decision: `once`, `conversation`, `edits` (all file edits in this conversation), `always` (adds a rule to the
-    configuration; requires the scope `machine`), or the `id` of an external agent's option.
+    configuration; requires the scope `machine`), or the `id` of an outside agent's option.
     """
     reason: Annotated[str, Field(max_length=10_000)] = ""
     patterns: Annotated[list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(default_factory=list, max_length=100)]

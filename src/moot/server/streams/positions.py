@@ -132,7 +132,7 @@ async def step_at(caller: Caller, conversation: str, run: str, position: Positio
 async def end_of_wait(caller: Caller, message: Message, approvals: Set[str], sent: Sequence[JsonObject]) -> int:
     """Return the sequence number of the last event that a client had when it answered; 0 if the run didn't wait for these approvals.
 
-    Usually that is the event at which the run started to wait, because the client's stream ended there. But an external agent continues to
+    Usually that is the event at which the run started to wait, because the client's stream ended there. But an outside agent continues to
     work while it waits, so a client that loaded the message later has more events. The length of the texts in `sent`, the client's copy of
     the message, shows how many.
     """

@@ -80,7 +80,7 @@ class MessageWriter:
     async def _leg(self, events: Sequence[Event]) -> tuple[Sequence[Event], bool]:
         """Return the events up to the first wait for an answer that is still missing, and True if there is such a wait.
 
-        Events after it, which an external agent may produce while it waits, belong to the stream of the request with the answer.
+        Events after it, which an outside agent may produce while it waits, belong to the stream of the request with the answer.
         """
         for index, event in enumerate(events):
             if is_parked(event) and (await self._open_approvals()).difference(*map(requests_in, events[index + 1 :])):

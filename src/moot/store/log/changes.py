@@ -93,7 +93,7 @@ def _end(transaction: Transaction, target: Target, change: End) -> None:
     deny_open(transaction, run, "The run has ended.")
     channels.add_end(transaction, run, change.status)
     _add_sums(transaction, target, change)
-    # keep an agent or model that a person selected during the run; a model chosen by an external agent is not a setting
+    # keep an agent or model that a person selected during the run; a model chosen by an outside agent is not a setting
     transaction.execute(
         "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?) AND ? = 'moot'",
         (change.model, target.conversation, change.model, *initial),

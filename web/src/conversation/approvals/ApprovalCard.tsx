@@ -226,7 +226,7 @@ function PatternChoices({ approval, patterns, choose }: PatternChoicesProps) {
   })
 }
 
-/** Return an external agent's label for an option with control characters escaped, or the default label. */
+/** Return an outside agent's label for an option with control characters escaped, or the default label. */
 function named({ label, kind }: Approval['options'][number]): string {
   return visible(label).slice(0, 60) || text.approval.kinds[kind]
 }

@@ -51,7 +51,7 @@ class AgentOut(
 
     id: str
     effective_model: str
-    """Model that answers if a prompt chooses none; empty if moot or an external agent chooses one by itself."""
+    """Model that answers if a prompt chooses none; empty if moot or an outside agent chooses one by itself."""
     prompt: PromptSettingsOut
     source: Source
     """Origin of the agent's definition. Only agents with the source `home` can be changed."""
@@ -122,7 +122,7 @@ async def list_agents(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListOut[AgentOut]:
-    """List the available agents: built-in ones, those defined in files or the configuration, and external agents that are installed.
+    """List the available agents: built-in ones, those defined in files or the configuration, and outside agents that are installed.
 
     With `absent`, also list known agents whose program is not installed.
     """

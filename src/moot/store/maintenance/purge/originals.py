@@ -1,4 +1,4 @@
-"""Files of other programs that contain purged conversations: external agents' sessions and import sources. moot never deletes them."""
+"""Files of other programs that contain purged conversations: outside agents' sessions and import sources. moot never deletes them."""
 
 from __future__ import annotations
 
