@@ -237,10 +237,7 @@ async def show(
             return
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
-        local = isinstance(engine, Engine)
-        newer = await (engine.store.translations.converters(found.id) if local else engine.converters(found.id))
-        if first and newer:
-            branch = await (engine.store.translations.first(branch) if local else engine.first(found.id, branch))
+        branch, newer = await _translated(engine, found, branch, first=first)
         branch = await (with_edits if json else for_display)(engine.store, branch)
         live = await live_statuses(engine)
     if call is not None:
@@ -262,6 +259,15 @@ async def show(
         )
     if older is not None:
         output.say(f"moot: older messages: --limit {limit} --cursor {older}", "dim")
+
+
+async def _translated(engine: Backend, found: Conversation, branch: list[Message], *, first: bool) -> tuple[list[Message], dict[str, str]]:
+    """Return the messages, in their first translation if `first` is True, and the converters of newer translations."""
+    local = isinstance(engine, Engine)
+    newer = await (engine.store.translations.converters(found.id) if local else engine.converters(found.id))
+    if first and newer:
+        branch = await (engine.store.translations.first(branch) if local else engine.first(found.id, branch))
+    return branch, newer
 
 
 def _say_changed_files(messages: Sequence[Message], output: Output) -> None:
