@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from shlex import quote
 
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.convert.vendor import as_list, as_object
 from moot.types.approval import Approval
 
 
-async def open_approval(engine: Backend, run: str) -> Approval | None:
+async def open_approval(engine: AnyEngine, run: str) -> Approval | None:
     """Return the oldest open approval of a run and its sub-agents that a person can answer, or None if there is none."""
     return next((one for one in await engine.store.records.approvals(run=run, tree=True) if not one.by_client), None)
 

@@ -15,7 +15,7 @@ from moot.cli.context.engine import connected_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Which
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.convert.files.edits import changed_files
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine
@@ -80,7 +80,7 @@ _AROUND = 7
 """Default number of messages to print, with the requested message in the middle."""
 
 
-async def show_around(engine: Backend, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
+async def show_around(engine: AnyEngine, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
     """Print a message and the messages around it. Raise NotFound if it does not exist."""
     store = engine.store
     nodes = await store.tree.nodes(found.id)
@@ -261,7 +261,9 @@ async def show(
         output.say(f"moot: older messages: --limit {limit} --cursor {older}", "dim")
 
 
-async def _translated(engine: Backend, found: Conversation, branch: list[Message], *, first: bool) -> tuple[list[Message], dict[str, str]]:
+async def _translated(
+    engine: AnyEngine, found: Conversation, branch: list[Message], *, first: bool
+) -> tuple[list[Message], dict[str, str]]:
     """Return the messages, in their first translation if `first` is True, and the converters of newer translations."""
     local = isinstance(engine, Engine)
     newer = await (engine.store.translations.converters(found.id) if local else engine.converters(found.id))
