@@ -28,7 +28,7 @@ from moot.types.store import OwnerStore
 
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
-    from moot.cli.remote.backend import Backend
+    from moot.cli.remote.choice import AnyEngine
 
 _CONTEXT, _DECIDE = "moot.cli.approvals.decide:approval_context", "moot.cli.approvals.decide:decide"
 """Import paths, loaded when there is an approval to ask about."""
@@ -60,7 +60,7 @@ _EXIT = {
 class Follower:
     """Foreground view of one run."""
 
-    def __init__(self, engine: Backend, output: Output, show: Show, *, stops: bool = True) -> None:
+    def __init__(self, engine: AnyEngine, output: Output, show: Show, *, stops: bool = True) -> None:
         """If `stops` is True, the run was started here and Ctrl+C stops it.
         Otherwise it belongs to another process and Ctrl+C only detaches.
         """

@@ -24,7 +24,7 @@ from moot.cli.follow import Follower
 from moot.cli.models import ensure_model, needs_main_model, provide_weights
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, RunFlags, ShowFlags, run_settings
 from moot.cli.remote.address import remote_url
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, UsageError
@@ -252,7 +252,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
         return await _follow(engine, submitted, settings, show, output)
 
 
-async def _found(engine: Backend, request: Request, directory: str) -> tuple[Conversation | None, Conversation | None]:
+async def _found(engine: AnyEngine, request: Request, directory: str) -> tuple[Conversation | None, Conversation | None]:
     """Return the conversation that the user named, and the conversation that continues it. Both are None for a new one."""
     if request.conversation is None:
         return None, None
@@ -261,13 +261,13 @@ async def _found(engine: Backend, request: Request, directory: str) -> tuple[Con
     return named, await copy_of(engine.store.conversations, named) or named
 
 
-async def _show_history(engine: Backend, request: Request, existing: Conversation | None, output: Output) -> None:
+async def _show_history(engine: AnyEngine, request: Request, existing: Conversation | None, output: Output) -> None:
     if existing is not None and request.show_history and output.stdout_terminal and request.shown.form() == "text":
         output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
         print_messages(await with_edits(engine.store, await engine.store.conversations.branch(existing.id)), output)
 
 
-async def _follow(engine: Backend, submitted: Submitted, settings: JsonObject, show: Show, output: Output) -> int:
+async def _follow(engine: AnyEngine, submitted: Submitted, settings: JsonObject, show: Show, output: Output) -> int:
     follower = Follower(engine, output, show, stops=not submitted.steered)
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")
@@ -278,7 +278,7 @@ async def _follow(engine: Backend, submitted: Submitted, settings: JsonObject, s
     return code
 
 
-async def _check_not_waiting(engine: Backend, flags: RunFlags, existing: Conversation | None) -> None:
+async def _check_not_waiting(engine: AnyEngine, flags: RunFlags, existing: Conversation | None) -> None:
     """Raise Busy if a run of the conversation is waiting for the user, because another prompt would cancel it."""
     if existing is None or flags.on_busy == "interrupt":
         return
@@ -325,7 +325,7 @@ async def _referring(prompt: Prompt, place: Place, output: Output, piped: str) -
     return prompt
 
 
-async def _answers(engine: Backend, request: Request, existing: Conversation) -> str | None:
+async def _answers(engine: AnyEngine, request: Request, existing: Conversation) -> str | None:
     """Return the id of the message to answer if there is no prompt, otherwise None. Raise UsageError if there is no message to answer."""
     if request.typed:
         return None

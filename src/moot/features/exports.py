@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from moot.convert.history import without_withheld
 from moot.errors import MootError, NotFound, UsageError
-from moot.features.compactions import with_summaries
+from moot.features.replays.compactions import with_summaries
 from moot.plugins import FORMATS
 from moot.runtime.history import without_unsent
 from moot.store.tree.lists import listed_name

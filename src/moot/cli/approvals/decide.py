@@ -31,7 +31,7 @@ from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation
 
 if TYPE_CHECKING:
-    from moot.cli.remote.backend import Backend
+    from moot.cli.remote.choice import AnyEngine
     from moot.cli.remote.engine import RemoteEngine
 
 Outcome: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]
@@ -73,7 +73,7 @@ class ApprovalContext:
     """Return a preview of the call with these arguments."""
 
 
-def approval_context(engine: Backend, approval: Approval, conversation: Conversation) -> ApprovalContext:
+def approval_context(engine: AnyEngine, approval: Approval, conversation: Conversation) -> ApprovalContext:
     """Return the operations for asking about an approval, using this engine."""
     if not isinstance(engine, Engine):
         return _context_on_server(engine, approval, conversation)

@@ -20,7 +20,7 @@ from moot.cli.context.numbers import keep_numbers, numbered
 from moot.cli.context.output import Out
 from moot.cli.follow import Follower
 from moot.cli.options import ShowFlags
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.cli.run import make_show
 from moot.engine import Engine
 from moot.engine.locks import find_server, live_owners
@@ -142,19 +142,19 @@ async def deny(
 # ── finding and showing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _open(engine: Backend) -> list[Asked]:
+async def _open(engine: AnyEngine) -> list[Asked]:
     if not isinstance(engine, Engine):
         return await engine.approvals.open()
     return await open_approvals(engine.store, engine.settings, now=engine.runtime.now() // 1000)
 
 
-async def _asked(engine: Backend, approval: Approval) -> Asked:
+async def _asked(engine: AnyEngine, approval: Approval) -> Asked:
     if not isinstance(engine, Engine):
         return await engine.approvals.asked(approval)
     return await asked_in(engine.store, approval, engine.settings)
 
 
-async def _find(engine: Backend, reference: str) -> Asked:
+async def _find(engine: AnyEngine, reference: str) -> Asked:
     """Return the approval with this number, id or id prefix. Raise NotFound if none or several match."""
     exact = await engine.store.records.approval(reference)
     if exact is not None and not exact.by_client:
@@ -180,7 +180,7 @@ async def _find(engine: Backend, reference: str) -> Asked:
     return matches[0]
 
 
-async def _preview(engine: Backend, asked: Asked) -> CallPreview:
+async def _preview(engine: AnyEngine, asked: Asked) -> CallPreview:
     approval = asked.approval
     if not isinstance(engine, Engine):
         return await engine.approvals.preview(approval, approval.arguments)
@@ -292,7 +292,7 @@ async def _edited(approval: Approval, path: Path) -> bytes:
         raise UsageError(f"Could not read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}.") from error
 
 
-async def _answer(engine: Backend, asked: Asked, answer: Answer, output: Output, *, follow: bool, json: bool) -> int:
+async def _answer(engine: AnyEngine, asked: Asked, answer: Answer, output: Output, *, follow: bool, json: bool) -> int:
     """Print the call, store the answer, and report which process continues the run. Return the exit code."""
     approval = asked.approval
     if not json and approval.answer is None:
@@ -332,7 +332,7 @@ def _rest(top: Run, left: int, *, taken: bool) -> str:
     return "the run continues" if taken else f"no process continues the run; resume it with: moot chat resume {top.conversation[:13]}"
 
 
-async def _is_taken(engine: Backend, run: str, *, wait: bool) -> bool:
+async def _is_taken(engine: AnyEngine, run: str, *, wait: bool) -> bool:
     """Return whether another process has continued the run. If `wait` is True, give live processes a few seconds to do so."""
     others = not isinstance(engine, Engine) or bool(live_owners(engine.settings.owners)[0]) or find_server(engine.settings.home) is not None
     with anyio.move_on_after(PATIENCE if wait and others else 0):
@@ -343,7 +343,7 @@ async def _is_taken(engine: Backend, run: str, *, wait: bool) -> bool:
     return False
 
 
-async def _follow(engine: Backend, top: Run, asked: str, output: Output, *, here: bool, json: bool) -> int:
+async def _follow(engine: AnyEngine, top: Run, asked: str, output: Output, *, here: bool, json: bool) -> int:
     """Show the outermost run until it ends. If `here` is True, this process continues it, and the run that asked for approval."""
     display = make_show(ShowFlags(json=json), output)
     conversation = await engine.store.conversations.get(top.conversation)

@@ -11,7 +11,7 @@ from moot.cli.console.results import brief, first_line
 from moot.convert.files.attachments import label_of
 from moot.convert.serialization import describe_origin
 from moot.errors import UsageError
-from moot.features.compactions import with_summaries
+from moot.features.replays.compactions import with_summaries
 from moot.plugins import Registry
 from moot.types.canonical import Json, dumps, loads_exact
 from moot.types.conversation import Conversation

@@ -16,7 +16,7 @@ from moot.cli.context.configuration import apply, configured, configured_loader,
 from moot.cli.context.references import find_in, live_statuses
 from moot.cli.options import RunFlags
 from moot.cli.remote.address import remote_url
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.config.loader import Loaded, Loader
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
@@ -35,14 +35,14 @@ _OPEN_REMOTE = "moot.cli.remote.engine:open_remote"
 """Import path, loaded only if the command uses a server."""
 
 
-async def find_conversation(engine: Backend, reference: str, directory: str) -> Conversation:
+async def find_conversation(engine: AnyEngine, reference: str, directory: str) -> Conversation:
     """Return the conversation with this id, list number or title, in this order. Raise NotFound if there is none."""
     if reference == LATEST and not isinstance(engine, Engine):
         reference = PREVIOUS  # folders of this machine don't exist on the server
     return await find_in(engine.store, state_of(engine), reference, directory)
 
 
-def state_of(engine: Backend) -> Path:
+def state_of(engine: AnyEngine) -> Path:
     """Return the `state` directory of moot's home, or its part that belongs to the server."""
     return engine.settings.home / "state" if isinstance(engine, Engine) else engine.state
 
@@ -55,7 +55,7 @@ async def opened(output: Output) -> AsyncGenerator[Engine, None]:
 
 
 @asynccontextmanager
-async def connected(output: Output) -> AsyncGenerator[Backend, None]:
+async def connected(output: Output) -> AsyncGenerator[AnyEngine, None]:
     """Like `opened`, but use the server of `--url` or MOOT_URL if there is one. Raise HostError if the server can't be reached."""
     if not remote_url():
         async with opened(output) as engine:
@@ -71,7 +71,7 @@ def open_remote(output: Lines) -> AbstractAsyncContextManager[RemoteEngine]:
 
 
 @asynccontextmanager
-async def connected_at(conversation: str, output: Output) -> AsyncGenerator[tuple[Backend, Conversation], None]:
+async def connected_at(conversation: str, output: Output) -> AsyncGenerator[tuple[AnyEngine, Conversation], None]:
     """Like `opened_at`, but use the server of `--url` or MOOT_URL if there is one."""
     async with connected(output) as engine:
         yield engine, await find_conversation(engine, conversation, "" if remote_url() else str(here()))
@@ -125,7 +125,7 @@ def list_on_server(output: Lines, wanted: ListFilter) -> tuple[ListPage, Path]:
     return anyio.run(listed)
 
 
-async def _list(engine: Backend, wanted: ListFilter) -> ListPage:
+async def _list(engine: AnyEngine, wanted: ListFilter) -> ListPage:
     project = None if wanted.project is None else (await engine.store.projects.get(wanted.project)).id
     wanted = with_listed_names(wanted, await engine.store.conversations.choices())
     shown = await engine.store.conversations.list(

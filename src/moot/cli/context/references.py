@@ -18,12 +18,12 @@ from moot.types.store import OwnerStore
 from moot.types.tree import Node
 
 if TYPE_CHECKING:
-    from moot.cli.remote.backend import Backend
+    from moot.cli.remote.choice import AnyEngine
 
 QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 
-async def live_runs(engine: Backend) -> list[Run]:
+async def live_runs(engine: AnyEngine) -> list[Run]:
     """Return the started and queued runs, newest first.
     The status of a run whose process no longer exists is `interrupted`, even if it can't be stored.
     """
@@ -31,7 +31,7 @@ async def live_runs(engine: Backend) -> list[Run]:
     return [await engine.runs.current(run.id) if run.status == "running" else run for run in runs]
 
 
-async def live_statuses(engine: Backend) -> dict[str, RunStatus]:
+async def live_statuses(engine: AnyEngine) -> dict[str, RunStatus]:
     """Return the status of each conversation's live run, keyed by conversation id."""
     runs = await live_runs(engine)
     started = [run for run in runs if run.status in STARTED]

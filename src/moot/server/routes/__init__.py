@@ -10,6 +10,7 @@ from moot.server.routes.conversations.chat import router as chat
 from moot.server.routes.conversations.context import router as context
 from moot.server.routes.conversations.messages import queue_router as queue
 from moot.server.routes.conversations.messages import router as messages
+from moot.server.routes.conversations.remote import router as remote
 from moot.server.routes.conversations.replay import router as replay
 from moot.server.routes.conversations.resource import choices_router as choices
 from moot.server.routes.conversations.resource import router as conversations
@@ -27,7 +28,6 @@ from moot.server.routes.projects.files import router as project_files
 from moot.server.routes.projects.resource import router as projects
 from moot.server.routes.projects.tasks import router as tasks
 from moot.server.routes.projects.worktrees import router as worktrees
-from moot.server.routes.remote import router as remote
 from moot.server.routes.runs import events_router as events
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search

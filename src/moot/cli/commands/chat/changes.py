@@ -10,7 +10,7 @@ from moot.cli.context.engine import connected_at, opened_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import find_message
 from moot.cli.options import Which
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.config.document import parse_value
 from moot.errors import UsageError
 from moot.features.settings import settings_change
@@ -176,7 +176,7 @@ async def settings(
         output.line(f"{key}: {output.to_json(current[key])}" if key in current else f"{key}: not set")
 
 
-async def _messages(engine: Backend, found: Conversation, named: list[str], output: Output, *, restore: bool, json: bool) -> None:
+async def _messages(engine: AnyEngine, found: Conversation, named: list[str], output: Output, *, restore: bool, json: bool) -> None:
     nodes = await engine.store.tree.nodes(found.id)
     chosen = [find_message(nodes, name) for name in named]
     changed = await engine.store.tree.delete(found.id, [node.id for node in chosen], restore=restore)

@@ -21,7 +21,7 @@ from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.remote.address import remote_url
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.cli.run import Request, gather, make_show, perform
 from moot.cli.terminal.prompts.layout import moves_cursor
 from moot.commands import RunOverrides
@@ -222,7 +222,7 @@ async def ps(*, watch: Watch = False, once: Once = False, json: AsJson = False, 
             await anyio.sleep(INTERVAL)
 
 
-async def live_lines(engine: Backend) -> list[RunLine]:
+async def live_lines(engine: AnyEngine) -> list[RunLine]:
     """Return the running, waiting, interrupted and queued runs, oldest first."""
     lines: list[RunLine] = []
     for run in reversed(await live_runs(engine)):
@@ -233,7 +233,7 @@ async def live_lines(engine: Backend) -> list[RunLine]:
     return lines
 
 
-async def _place(engine: Backend, run: Run) -> Place | None:
+async def _place(engine: AnyEngine, run: Run) -> Place | None:
     if run.owner is None:
         return None
     return owner_place(engine.settings.owners, run.owner) if isinstance(engine, Engine) else await engine.place(run.id)
@@ -251,7 +251,7 @@ def _show(lines: Sequence[RunLine], output: Output, *, json: bool) -> None:
     print_table(output, head, [_row(line, now) for line in lines])
 
 
-async def waits_for(engine: Backend, run: Run) -> str:
+async def waits_for(engine: AnyEngine, run: Run) -> str:
     """Describe what the run is waiting for. Return an empty string if it is not waiting."""
     if run.status == "queued":
         return "another run"

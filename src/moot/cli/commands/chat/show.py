@@ -15,7 +15,7 @@ from moot.cli.context.engine import connected_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Which
-from moot.cli.remote.backend import Backend
+from moot.cli.remote.choice import AnyEngine
 from moot.convert.files.edits import changed_files
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine
@@ -80,7 +80,7 @@ _AROUND = 7
 """Default number of messages to print, with the requested message in the middle."""
 
 
-async def show_around(engine: Backend, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
+async def show_around(engine: AnyEngine, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
     """Print a message and the messages around it. Raise NotFound if it does not exist."""
     store = engine.store
     nodes = await store.tree.nodes(found.id)
@@ -237,10 +237,7 @@ async def show(
             return
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
-        local = isinstance(engine, Engine)
-        newer = await (engine.store.translations.converters(found.id) if local else engine.converters(found.id))
-        if first and newer:
-            branch = await (engine.store.translations.first(branch) if local else engine.first(found.id, branch))
+        branch, newer = await _translated(engine, found, branch, first)
         branch = await (with_edits if json else for_display)(engine.store, branch)
         live = await live_statuses(engine)
     if call is not None:
@@ -262,6 +259,17 @@ async def show(
         )
     if older is not None:
         output.say(f"moot: older messages: --limit {limit} --cursor {older}", "dim")
+
+
+async def _translated(
+    engine: AnyEngine, found: Conversation, branch: list[Message], *, first: bool
+) -> tuple[list[Message], dict[str, str]]:
+    """Return the messages, in their first translation if `first` is True, and the converters of newer translations."""
+    local = isinstance(engine, Engine)
+    newer = await (engine.store.translations.converters(found.id) if local else engine.converters(found.id))
+    if first and newer:
+        branch = await (engine.store.translations.first(branch) if local else engine.first(found.id, branch))
+    return branch, newer
 
 
 def _say_changed_files(messages: Sequence[Message], output: Output) -> None:

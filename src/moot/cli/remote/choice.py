@@ -9,5 +9,5 @@ from moot.engine import Engine
 if TYPE_CHECKING:
     from moot.cli.remote.engine import RemoteEngine
 
-Backend: TypeAlias = "Engine | RemoteEngine"
+AnyEngine: TypeAlias = "Engine | RemoteEngine"
 """Both have `store`, `runs` and `tail`. A command that needs more checks which one it has."""
