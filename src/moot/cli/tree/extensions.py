@@ -90,14 +90,14 @@ KERNEL = Group(
     "Use moot in Jupyter notebooks.",
     {
         "install": command(
-            "commands.kernel:install",
+            "commands.extensions.kernel:install",
             "Install the kernel, so that Jupyter offers it for notebooks.",
             ("moot kernel install", "moot kernel install --sys-prefix"),
             details="The kernel uses the Python environment in which this command runs.",
         ),
-        "list": command("commands.kernel:list_kernels", "Show where the kernel is installed.", ("moot kernel list",)),
+        "list": command("commands.extensions.kernel:list_kernels", "Show where the kernel is installed.", ("moot kernel list",)),
         "uninstall": command(
-            "commands.kernel:uninstall", "Remove the kernel from Jupyter. Conversations are kept.", ("moot kernel uninstall",)
+            "commands.extensions.kernel:uninstall", "Remove the kernel from Jupyter. Conversations are kept.", ("moot kernel uninstall",)
         ),
     },
     ("moot kernel install", "moot kernel list"),

@@ -237,7 +237,7 @@ async def show(
             return
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
-        branch, newer = await _translated(engine, found, branch, first)
+        branch, newer = await _translated(engine, found, branch, first=first)
         branch = await (with_edits if json else for_display)(engine.store, branch)
         live = await live_statuses(engine)
     if call is not None:

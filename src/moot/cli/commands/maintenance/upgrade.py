@@ -15,6 +15,7 @@ from moot.cli.console.lines import Lines
 from moot.cli.context.configuration import here
 from moot.config.home import home_of
 from moot.config.loader import load
+from moot.config.settings import Settings
 from moot.engine.locks import find_server
 from moot.errors import ConfigError, StoreError
 from moot.store.database.schema import stored_version
@@ -37,7 +38,7 @@ _EXIT_CODES = {"ok": 0, "change": 0, "attention": 1, "blocked": 2}
 def upgrade_check(*, json: AsJson = False, output: Annotated[Lines, Plain]) -> int:
     """Report what this version would change in moot's home. Change nothing."""
     home = home_of(os.environ)
-    database = home / "data" / "moot.db"
+    database = Settings(home=home).database
     found, problem = _schema(database)
     migrations = [step.name for step in released()[found:]] if found else []
     steps = [*_of_database(database, found, problem), *_of_configuration(home), *_of_server(home)]
