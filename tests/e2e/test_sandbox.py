@@ -199,7 +199,7 @@ async def test_a_required_sandbox_that_is_missing_refuses_commands(stage: Any, d
         on.engine.runtime.mechanisms = ()
         run, _ = await on.ask("go")
         assert run.status == "finished"
-        assert "needs a sandbox" in output_of(on)
+        assert "requires a sandbox" in output_of(on)
         assert not (directory / "file").exists()
 
 

@@ -25,7 +25,8 @@ async def test_the_traceparent_of_a_request_is_the_parent_of_its_run(open_server
         seen = Observed(server.engine)
         for chat, header in (("first", PARENT), ("second", "00-not-a-trace"), ("third", "")):
             headers = {"traceparent": header} if header else {}
-            assert (await server.client.post("/api/chat", json=prompt(chat, "hi"), headers=headers)).status == 200
+            async with server.client.post("/api/chat", json=prompt(chat, "hi"), headers=headers) as response:
+                assert response.status == 200 and b"[DONE]" in await response.read()
         await server.engine.runs.settle(5)
     assert [parent(span) for span in seen.named("invoke_agent default")] == [OUTER, None, None]
 

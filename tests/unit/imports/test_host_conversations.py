@@ -165,7 +165,7 @@ async def test_a_purge_waits_for_no_synchronization_and_leaves_nothing(machines:
     async with stored(machines.home) as store:
         await machines.sync(store, "laptop")
         (only,) = (await store.conversations.list()).items
-        with Mirror(mirror).locked(), pytest.raises(Busy, match="Conversations of laptop are being synchronized"):
+        with Mirror(mirror).locked(), pytest.raises(Busy, match="Conversations from laptop are being synchronized"):
             await store.erasure.purge([only.id])
         assert not await store.has_pending_erasure()
         assert (machines.copied("laptop"), await titles(store)) == ({FILE}, [("laptop", "hello", 1)])
@@ -192,6 +192,6 @@ async def test_an_interrupted_purge_is_finished_after_the_synchronization(machin
         with Mirror(machines.home / "data" / "hosts" / "laptop").locked():
             (receipt,) = await store.erasure.finish()
             assert receipt.done_at is None and machines.copied("laptop") == {FILE}
-            assert "Conversations of laptop are being synchronized" in receipt.left[-1]
+            assert "Conversations from laptop are being synchronized" in receipt.left[-1]
         (receipt,) = await store.erasure.finish()
         assert receipt.done_at is not None and not receipt.left and machines.copied("laptop") == set()

@@ -91,7 +91,7 @@ async def test_too_large_documents_are_not_read(reader: DocumentReader):
 async def test_without_a_required_sandbox_nothing_is_read(tmp_path: Path):
 
     reader = DocumentReader(lambda: Settings(tmp_path / "home", sandbox=replace(sandbox(), required=True)), lambda: ())
-    with pytest.raises(Refused, match="needs a sandbox"):
+    with pytest.raises(Refused, match="requires a sandbox"):
         await reader.sections("x.pdf", pdf(["text"]), "pdf")
 
 
