@@ -107,7 +107,7 @@ async def test_noise_between_messages_is_stored_and_ignored(tmp_path: Path) -> N
 async def test_a_program_that_sends_only_noise_is_rejected(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [{"say": "first"}, {"repeat": 20_000, "steps": [{"raw": "y"}]}, {"sleep": 30}]}) as on:
         run = await on.run()
-        assert "writes lines to stdout that are not messages" in failure(run)
+        assert "writes lines to stdout that are not ACP messages" in failure(run)
         assert await on.text(run) == "first"
 
 

@@ -31,7 +31,7 @@ FAULTS = {
     "words": ("echo '\033[31mno\033[0m way' >&2; exit 1", "ended early: no way"),
     "refused": ("echo 'Permission denied (publickey).' >&2; exit 255", "Permission denied (publickey)"),
     "silent": ("sleep 60", "sent nothing for 1 seconds"),
-    "clock": ("export PATH=$HOME/bin:$PATH", "clock shows an impossible time"),
+    "clock": ("export PATH=$HOME/bin:$PATH", "clock is set to an invalid time"),
     "slow": ("while printf x; do sleep 0.1; done", "sending too slowly"),
     "flood": ("cat /dev/zero; exit 0", "sent more data than expected"),
 }
