@@ -88,7 +88,7 @@ def test_dictation_adds_the_transcript_to_the_message_field(own: Served, visit: 
 def test_without_permission_the_error_says_what_to_do(own: Served, visit: Visitor) -> None:
     page = visit(at=own).page
     page.get_by_role("button", name="Dictate").click()
-    expect(page.get_by_text("This page may not use the microphone.")).to_be_visible()
+    expect(page.get_by_text("This page isn’t allowed to use the microphone.")).to_be_visible()
     expect(page.get_by_role("button", name="Dictate")).to_be_enabled()
 
 
