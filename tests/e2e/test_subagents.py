@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from moot.engine import open_engine
+from moot.errors import StoreError
 from moot.runtime.children import committed
 from moot.runtime.journal import LEG, PARKED
 from moot.testing.script import Reply, ToolCall
@@ -79,6 +80,28 @@ async def test_a_run_is_parked_only_for_a_child_that_takes_long(stage: Any) -> N
         events = await on.engine.store.log.read(submitted.conversation.id, run=submitted.run.id)
         assert [event.body for event in events if event.kind == "meta"] == [PARKED, LEG]
         assert len(await children(on, submitted.run)) == 2
+
+
+async def test_a_store_error_of_a_child_does_not_fail_its_parent(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = [
+        Reply(when="count", tool_calls=[delegates("list")]),
+        Reply(when="list", text="There are 3."),
+        Reply(when="count", text="Three."),
+    ]
+    async with stage(script, agents=AGENTS) as on:
+        waited: list[str] = []
+        wait = on.engine.runs.wait
+
+        async def failing(run: str) -> Run:
+            if waited or (await on.engine.store.records.run(run)).parent_run is None:
+                return await wait(run)
+            waited.append(run)
+            raise StoreError("The disk is full.")
+
+        monkeypatch.setattr(on.engine.runs, "wait", failing)
+        run, message = await on.ask("count")
+        assert (run.status, [child.id for child in await children(on, run)]) == ("finished", waited)
+        assert output_of(message) == "There are 3."
 
 
 async def test_a_summary_ends_the_child_and_is_its_result(stage: Any) -> None:

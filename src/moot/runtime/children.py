@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
 from moot.convert.exchanges import totals
 from moot.convert.vendor import as_list, as_object
-from moot.errors import LimitReached, NotFound, UsageError
+from moot.errors import LimitReached, NotFound, StoreError, UsageError
 from moot.guard.roots import is_below
 from moot.plugins.registry import attribute
 from moot.runtime.journal import Journal
@@ -147,7 +148,8 @@ class LegChildren:
         if (recorder := self._leg.recorder) is not None:  # files that people change meanwhile aren't this run's changes
             await recorder.close()
         if (runs := self._runtime.runs) is not None:
-            with self._leg.deadline.paused(), anyio.move_on_after(BRIEFLY):
+            with self._leg.deadline.paused(), suppress(StoreError), anyio.move_on_after(BRIEFLY):
+                # if its end could not be stored, it is resumed later, and so is this run
                 run = await runs.wait(child.run.id)
                 if run.status in TERMINAL:
                     return await self._child(run)
