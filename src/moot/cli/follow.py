@@ -28,7 +28,7 @@ from moot.types.store import OwnerStore
 
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
-    from moot.cli.remote.choice import AnyEngine
+    from moot.cli.remote import AnyEngine
 
 _CONTEXT, _DECIDE = "moot.cli.approvals.decide:approval_context", "moot.cli.approvals.decide:decide"
 """Import paths, loaded when there is an approval to ask about."""

@@ -23,8 +23,8 @@ from moot.cli.context.references import copied, in_folder
 from moot.cli.follow import Follower
 from moot.cli.models import ensure_model, needs_main_model, provide_weights
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, RunFlags, ShowFlags, run_settings
+from moot.cli.remote import AnyEngine
 from moot.cli.remote.address import remote_url
-from moot.cli.remote.choice import AnyEngine
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, UsageError

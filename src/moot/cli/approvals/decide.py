@@ -31,7 +31,7 @@ from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation
 
 if TYPE_CHECKING:
-    from moot.cli.remote.choice import AnyEngine
+    from moot.cli.remote import AnyEngine
     from moot.cli.remote.engine import RemoteEngine
 
 Outcome: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]

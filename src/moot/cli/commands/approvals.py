@@ -20,7 +20,7 @@ from moot.cli.context.numbers import keep_numbers, numbered
 from moot.cli.context.output import Out
 from moot.cli.follow import Follower
 from moot.cli.options import ShowFlags
-from moot.cli.remote.choice import AnyEngine
+from moot.cli.remote import AnyEngine
 from moot.cli.run import make_show
 from moot.engine import Engine
 from moot.engine.locks import find_server, live_owners

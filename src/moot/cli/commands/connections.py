@@ -1,8 +1,9 @@
-"""The commands of `moot channels` and `moot webhooks`."""
+"""The commands `moot acp`, `moot channels …` and `moot webhooks …`, which connect moot to other programs."""
 
 from __future__ import annotations
 
 import signal
+import sys
 from typing import Annotated, cast
 
 import anyio
@@ -10,21 +11,25 @@ import anyio
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, print_table
 from moot.cli.console.lines import write_done
-from moot.cli.console.output import cancel_on
+from moot.cli.console.output import cancel_on, handled_signals
 from moot.cli.context.configuration import configured, configured_loader
 from moot.cli.context.engine import open_watched
 from moot.cli.context.output import Out
 from moot.engine.channels import channel_of, own_settings, serve, type_of
-from moot.errors import MootError, NotFound, UsageError
+from moot.errors import ConfigError, MootError, NotFound, UsageError
 from moot.features.webhooks.receiver import SHORTEST_SECRET, secret_of
 from moot.features.webhooks.sender import delivery_json, send_test, state_of
 from moot.plugins import CHANNELS
+from moot.plugins.registry import attribute
 from moot.store import open_store
 from moot.types.canonical import Json, JsonObject
 from moot.types.channel import HasCheck
 from moot.types.ids import SystemClock
 
 Name = Annotated[str, Parameter(help="Name of the channel.")]
+
+_SERVE_EDITOR = "moot.editors.agent:serve"
+"""Import path, because the protocol's library is an extra."""
 
 
 def list_channels(*, json: AsJson = False, output: Out) -> None:
@@ -132,3 +137,19 @@ async def test_webhook(name: Annotated[str, Parameter(help="Name of the webhook.
     if sent.status != "delivered":
         raise MootError(f"The webhook {name!r} did not accept the event. {sent.reason}", fix="moot webhooks list")
     write_done(output, json, delivery_json(sent), f"{name} accepted the event")
+
+
+async def serve_editor(*, output: Out) -> None:
+    """Serve an editor until it closes stdin, or until a signal arrives. Only the protocol is written to stdout."""
+    try:
+        serve_stdio = attribute(_SERVE_EDITOR)
+    except ModuleNotFoundError as error:
+        if error.name != "acp":
+            raise
+        raise ConfigError("'moot acp' needs the package agent-client-protocol. Install it with: pip install 'moot[acp]'") from error
+    if sys.stdin.isatty():
+        output.say("moot: waiting for an editor on stdin; docs/editors.md describes how editors start this command", "dim")
+    async with open_watched(configured_loader(output), output) as engine, anyio.create_task_group() as group:
+        group.start_soon(cancel_on, group.cancel_scope, *(signal.Signals(one) for one in handled_signals()))
+        await serve_stdio(engine)
+        group.cancel_scope.cancel()

@@ -15,8 +15,8 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import apply, configured, configured_loader, here
 from moot.cli.context.references import find_in, live_statuses
 from moot.cli.options import RunFlags
+from moot.cli.remote import AnyEngine
 from moot.cli.remote.address import remote_url
-from moot.cli.remote.choice import AnyEngine
 from moot.config.loader import Loaded, Loader
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine

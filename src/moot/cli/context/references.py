@@ -18,7 +18,7 @@ from moot.types.store import OwnerStore
 from moot.types.tree import Node
 
 if TYPE_CHECKING:
-    from moot.cli.remote.choice import AnyEngine
+    from moot.cli.remote import AnyEngine
 
 QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 

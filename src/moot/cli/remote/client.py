@@ -34,7 +34,7 @@ _CONNECT, _SILENCE = 15.0, 60.0
 _PAUSES = (0.1, 0.3, 1.0, 2.0)
 """Seconds before each new attempt. The last pause repeats."""
 _AWAY = frozenset({502, 503, 504})
-"""Statuses of a server that is starting or stopping, or of a proxy in front of it."""
+"""HTTP statuses of a server that is starting or stopping, or of a proxy in front of it."""
 _LARGEST = 1 << 30
 _TRANSPORT = (aiohttp.ClientError, asyncio.TimeoutError, ConnectionError)
 

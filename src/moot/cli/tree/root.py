@@ -435,7 +435,7 @@ TREE = Group(
             details="If no server is running, this command starts one, which runs until Ctrl+C.",
         ),
         "acp": command(
-            "commands.editors:serve_editor",
+            "commands.connections:serve_editor",
             "Run moot as an agent in an editor.",
             ("moot acp",),
             details="Editors that support the Agent Client Protocol, such as Zed, start this command themselves. See docs/editors.md.",

@@ -10,7 +10,7 @@ from moot.cli.context.engine import connected_at, opened_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import find_message
 from moot.cli.options import Which
-from moot.cli.remote.choice import AnyEngine
+from moot.cli.remote import AnyEngine
 from moot.config.document import parse_value
 from moot.errors import UsageError
 from moot.features.settings import settings_change

@@ -20,8 +20,8 @@ from moot.cli.context.output import Out
 from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.remote import AnyEngine
 from moot.cli.remote.address import remote_url
-from moot.cli.remote.choice import AnyEngine
 from moot.cli.run import Request, gather, make_show, perform
 from moot.cli.terminal.prompts.layout import moves_cursor
 from moot.commands import RunOverrides

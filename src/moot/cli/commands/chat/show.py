@@ -15,7 +15,7 @@ from moot.cli.context.engine import connected_at
 from moot.cli.context.output import Out
 from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Which
-from moot.cli.remote.choice import AnyEngine
+from moot.cli.remote import AnyEngine
 from moot.convert.files.edits import changed_files
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine
